@@ -101,13 +101,12 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         uint16_t node = topology->owner[slot];
         uint16_t owner = node == TOPOLOGY_NOBODY ? PEER_NONE : peers[node];
+        uint16_t last = sidecar->owner_before[slot];
         bool before = slot_set_has(&sidecar->owned, slot);
 
         if (owner == self && !before) {
             slot_set_add(&sidecar->owned, slot);
             sidecar->fenced_ms[slot] = 0; /* our node has lost it meanwhile */
-            uint16_t last = sidecar->owner_before[slot];
-
             sidecar_want(sidecar, slot, last, now_ms);
             sidecar->source_epoch[slot] =
                 last == PEER_NONE ? 0 : sidecar->peers[last].epoch;
@@ -115,6 +114,11 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
             slot_set_remove(&sidecar->owned, slot);
             slot_set_add(&lost, slot);
             sidecar->fenced_ms[slot] = 0;
+            sidecar_give_lose(sidecar, slot, leased, now_ms);
+        } else if (owner != self && last == PEER_NONE &&
+                   sidecar->own->held[slot] != 0) {
+            /* Our node lost it before we started. Its owner's daemon may be
+             * fetching it, and send clients here. */
             sidecar_give_lose(sidecar, slot, leased, now_ms);
         }
         sidecar->owner_before[slot] = owner;

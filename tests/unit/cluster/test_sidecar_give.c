@@ -124,6 +124,56 @@ TEST(a_daemon_that_follows_keeps_the_keys_of_what_it_forgot_when_it_led)
     mem_free(of_b);
 }
 
+TEST(a_start_waits_for_the_owner_of_what_it_holds)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct holdings *of_b = mem_zalloc(sizeof(*of_b));
+    const struct slot_set set = { .bits[0] = 0xf };
+    const struct sidecar_ask ask = { .question = SIDECAR_ASK_FENCE_EMPTY,
+                                     .node = RIG_B,
+                                     .set = &set,
+                                     .epoch = 5,
+                                     .surveyed = true,
+                                     .known = 2 };
+    struct slot_set granted;
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, GIVEN);
+    assert_int_equal(rig.state[0], SLOT_HELD);
+    assert_int_equal(rig.state[5461], SLOT_AWAY); /* never held */
+    assert_int_equal(
+        sidecar_fence(rig.sidecar, &ask, true, false, &granted, rig.now_ms)
+            .kind,
+        SIDECAR_HAS_KEYS);
+    assert_int_equal(rig.state[0], SLOT_EXPORTED);
+    rig_fini(&rig);
+
+    rig_init(&rig, file); /* B has had it */
+    memcpy(of_b->node, RIG_B, sizeof(of_b->node));
+    for (unsigned slot = 0; slot < 4; slot++) {
+        of_b->held[slot] = of_b->known[slot] = 6;
+    }
+    rig_poll(&rig, GIVEN);
+    rig_tick(&rig, 50);
+    rig_answer_survey(&rig, RIG_B, of_b, NULL);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[0], SLOT_AWAY);
+    rig_fini(&rig);
+
+    rig_init(&rig, file); /* nobody comes */
+    rig_poll(&rig, GIVEN);
+    for (int i = 0; i < 4; i++) {
+        rig_tick(&rig, 500);
+        rig_answer_survey(&rig, NULL, NULL, NULL);
+    }
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[0], SLOT_AWAY);
+    rig_fini(&rig);
+    mem_free(of_b);
+    mem_free(file);
+}
+
 /* Likewise, but A loses 0-1 first, and 2-3 later. */
 #define GIVEN_FIRST                                                            \
     RIG_A                                                                      \

@@ -53,8 +53,10 @@ static void
 enter(struct sidecar *sidecar, enum claim_state state, uint64_t now_ms)
 {
     static const uint8_t next[] = {
-        [CLAIM_NONE] = 1 << CLAIM_FENCES | 1 << CLAIM_ASKS | 1 << CLAIM_KEEPS,
-        [CLAIM_ASKS] = 1 << CLAIM_NONE | 1 << CLAIM_KEEPS | 1 << CLAIM_PULLS,
+        [CLAIM_NONE] = 1 << CLAIM_FENCES | 1 << CLAIM_ASKS | 1 << CLAIM_PULLS |
+                       1 << CLAIM_KEEPS,
+        [CLAIM_ASKS] = 1 << CLAIM_NONE | 1 << CLAIM_KEEPS | 1 << CLAIM_PULLS |
+                       1 << CLAIM_DRAINS,
         [CLAIM_PULLS] = 1 << CLAIM_NONE | 1 << CLAIM_FENCES | 1 << CLAIM_DRAINS,
         [CLAIM_FENCES] = 1 << CLAIM_NONE | 1 << CLAIM_DRAINS | 1 << CLAIM_WAITS,
         [CLAIM_DRAINS] = 1 << CLAIM_NONE | 1 << CLAIM_KEEPS,
@@ -66,6 +68,9 @@ enter(struct sidecar *sidecar, enum claim_state state, uint64_t now_ms)
     CHECK((next[claim->state] >> state & 1) != 0);
     claim->state = state;
     claim->since_ms = now_ms;
+    if (state == CLAIM_ASKS || state == CLAIM_FENCES) {
+        claim->held_ms = now_ms;
+    }
     sidecar->changed = true;
 }
 
@@ -90,6 +95,7 @@ keep(struct sidecar *sidecar, uint64_t now_ms)
     struct claim *claim = &sidecar->claim;
 
     claim->epoch = sidecar_epoch(sidecar);
+    sidecar->hooks.release(sidecar->hooks.ctx, &claim->set);
     enter(sidecar, CLAIM_KEEPS, now_ms);
     claim->ticket = sidecar_keep(sidecar);
 }
@@ -101,6 +107,13 @@ kept(struct sidecar *sidecar, uint64_t now_ms)
     struct claim *claim = &sidecar->claim;
 
     holdings_set(sidecar->own, &claim->set, claim->epoch);
+    if (strcmp(claim->source, sidecar->own->node) != 0) {
+        sidecar->cutover_ms = now_ms - claim->held_ms;
+        log_notice("cluster.claim", "has taken slots over",
+                   "slots=%u from=%s cutover_ms=%llu",
+                   slot_set_count(&claim->set), claim->source,
+                   (unsigned long long)sidecar->cutover_ms);
+    }
     enter(sidecar, CLAIM_NONE, now_ms);
     sidecar_serve(sidecar, &claim->set);
 }
@@ -208,6 +221,28 @@ answered_again(struct sidecar *sidecar, const struct sidecar_answer *answer,
     }
 }
 
+/* Fetches the slots. */
+static void
+pull(struct sidecar *sidecar)
+{
+    sidecar->claim.broke = false;
+    sidecar->hooks.pull(sidecar->hooks.ctx, sidecar->claim.source,
+                        &sidecar->claim.set);
+}
+
+/* The source had no keys. Keys that are here are of an earlier copy. */
+static void
+fenced_empty(struct sidecar *sidecar, const struct sidecar_answer *answer,
+             uint64_t now_ms)
+{
+    if (sidecar->hooks.has_keys(sidecar->hooks.ctx, &sidecar->claim.set)) {
+        pull(sidecar);
+        fenced(sidecar, answer, now_ms);
+    } else {
+        keep(sidecar, now_ms);
+    }
+}
+
 void
 claim_answered(struct sidecar *sidecar, const struct sidecar_answer *answer,
                uint64_t now_ms)
@@ -220,11 +255,10 @@ claim_answered(struct sidecar *sidecar, const struct sidecar_answer *answer,
     } else if (claim->state == CLAIM_PULLS) {
         answered_again(sidecar, answer, now_ms);
     } else if (answer->kind == SIDECAR_FENCED) {
-        keep(sidecar, now_ms);
+        fenced_empty(sidecar, answer, now_ms);
     } else if (answer->kind == SIDECAR_HAS_KEYS) {
-        claim->broke = false;
         enter(sidecar, CLAIM_PULLS, now_ms);
-        sidecar->hooks.pull(sidecar->hooks.ctx, claim->source, &claim->set);
+        pull(sidecar);
     } else {
         fail(sidecar, answer->reason, now_ms);
     }
@@ -416,6 +450,21 @@ separate(struct sidecar *sidecar)
     claim->set = found;
 }
 
+/* Claims the slots, or those of them that are copied already. */
+static void
+claim_from(struct sidecar *sidecar, uint64_t now_ms)
+{
+    struct claim *claim = &sidecar->claim;
+
+    if (sidecar->hooks.copies(sidecar->hooks.ctx, claim->source, &claim->set)) {
+        enter(sidecar, CLAIM_PULLS, now_ms);
+        pull(sidecar);
+    } else {
+        enter(sidecar, CLAIM_ASKS, now_ms);
+        ask(sidecar, SIDECAR_ASK_FENCE_EMPTY);
+    }
+}
+
 /* Looks at all wanted slots, and begins with the first source. */
 static void
 pick(struct sidecar *sidecar, uint64_t now_ms)
@@ -455,8 +504,7 @@ pick(struct sidecar *sidecar, uint64_t now_ms)
     } else if (source != PEER_NONE) {
         begin(sidecar, sidecar->peers[source].id, &sets[WANT_CLAIM]);
         separate(sidecar);
-        enter(sidecar, CLAIM_ASKS, now_ms);
-        ask(sidecar, SIDECAR_ASK_FENCE_EMPTY);
+        claim_from(sidecar, now_ms);
     }
 }
 

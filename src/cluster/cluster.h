@@ -27,6 +27,7 @@ struct cluster {
     _Atomic uint64_t polls;       /* answered */
     _Atomic uint64_t leases_lost; /* ended without a renewal */
     _Atomic uint64_t views;       /* made so far */
+    _Atomic uint64_t cutover_ms;  /* sidecar_cutover_ms */
 };
 
 /* Returns whether the view may be acted on at this time. */

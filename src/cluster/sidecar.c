@@ -435,3 +435,9 @@ sidecar_follows(const struct sidecar *sidecar, const char *node)
     return sidecar->role == SIDECAR_FOLLOWS &&
            strcmp(sidecar->leader, node) == 0;
 }
+
+uint64_t
+sidecar_cutover_ms(const struct sidecar *sidecar)
+{
+    return sidecar->cutover_ms;
+}

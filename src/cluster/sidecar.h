@@ -80,5 +80,9 @@ struct sidecar_answer sidecar_fence(struct sidecar *sidecar,
 bool sidecar_force_serve(struct sidecar *sidecar, const struct slot_set *set,
                          bool leased, char *ret_reason, size_t size);
 
+/* How long clients waited for the slots that were taken over last, in
+ * milliseconds: from the question to their holder until they were served. */
+uint64_t sidecar_cutover_ms(const struct sidecar *sidecar);
+
 /* Whether this server follows the daemon beside that node. */
 bool sidecar_follows(const struct sidecar *sidecar, const char *node);

@@ -55,7 +55,10 @@ struct sidecar_survey {
  *
  *   NONE   -> FENCES  we were promoted: the daemon that we followed is fenced
  *          -> ASKS    another daemon holds slots that we want
+ *          -> PULLS   likewise, and they are copied already
  *   ASKS   -> KEEPS   there were no keys, and it is fenced
+ *          -> DRAINS  likewise, but there are old keys here, which a pull
+ *                     replaces by nothing
  *          -> PULLS   there are keys, which are fetched meanwhile
  *   PULLS  -> FENCES  nearly all has arrived
  *   FENCES -> DRAINS  the source has stopped; its last changes arrive
@@ -89,6 +92,7 @@ struct claim {
     uint64_t ticket;    /* of the text on its way to the disk, and */
     uint64_t epoch;     /* + 1, at which that holds the slots */
     uint64_t since_ms;  /* in this state */
+    uint64_t held_ms;   /* when commands on the slots began to wait */
     uint64_t round;     /* of WAITS: a later survey has to end */
     uint64_t not_until; /* the next claim, after one that failed */
     char history[HISTORY_ID_CHARS + 1]; /* where the source has stopped */
@@ -153,6 +157,7 @@ struct sidecar {
     size_t peer_count, peer_room;
     struct sidecar_survey survey;
     struct claim claim;
+    uint64_t cutover_ms; /* of the last claim from another daemon */
 
     uint8_t *state;       /* [CLUSTER_SLOTS] as it was published */
     uint16_t *ask_source; /* [CLUSTER_SLOTS] likewise */

@@ -59,6 +59,7 @@ info_cluster_get(const struct service *service,
         .lease_ms = atomic_load(&cluster->lease_ms),
         .lease_left_ms = until_ns > now_ns ? (until_ns - now_ns) / 1000000 : 0,
         .leases_lost = atomic_load(&cluster->leases_lost),
+        .cutover_ms = atomic_load(&cluster->cutover_ms),
         .transfers = { .state = "" },
     };
     if (cluster->view != NULL) {
@@ -124,6 +125,7 @@ info_cluster_write(const struct service *service, struct buf *text)
     info_put_number(text, "cluster_lease_ms", figures.lease_ms);
     info_put_number(text, "cluster_lease_left_ms", figures.lease_left_ms);
     info_put_number(text, "cluster_leases_lost", figures.leases_lost);
+    info_put_number(text, "cluster_last_cutover_ms", figures.cutover_ms);
     info_put_number(text, "cluster_views", figures.views);
     if (figures.known) {
         write_view(&figures, text);

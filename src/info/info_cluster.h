@@ -12,6 +12,7 @@ struct info_cluster {
     bool neighbour_up;
     uint64_t polls, views;
     uint64_t lease_ms, lease_left_ms, leases_lost;
+    uint64_t cutover_ms; /* of the last slots that came */
     /* Below: zeros before the neighbour was read. */
     bool known;
     bool ok;      /* it says cluster_state:ok */

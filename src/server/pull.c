@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The queue of pulls, and the end of each.
+ * The queue of pulls, their claims, and the end of each.
  */
 #include "server/pull.h"
 
@@ -115,17 +115,25 @@ take(struct pulls *pulls, struct pull **at)
     return pull;
 }
 
-/* Counts a pull that ends. */
+/* Counts a pull that ends, or a part of it. */
 static void
-count(const struct pulls *pulls, const struct pull *pull, bool good)
+count(const struct slot_set *slots, uint64_t keys, bool good)
 {
     if (!good) {
         metric_add(METRIC_CLUSTER_TRANSFERS_FAILED, 1);
         return;
     }
     metric_add(METRIC_CLUSTER_TRANSFERS, 1);
-    metric_add(METRIC_CLUSTER_TRANSFERRED_SLOTS, slot_set_count(&pull->slots));
-    metric_add(METRIC_CLUSTER_TRANSFERRED_KEYS, (int64_t)pulls->keys);
+    metric_add(METRIC_CLUSTER_TRANSFERRED_SLOTS, slot_set_count(slots));
+    metric_add(METRIC_CLUSTER_TRANSFERRED_KEYS, (int64_t)keys);
+}
+
+static void
+tell(const struct pull_hooks *hooks, uint64_t id, bool good, const char *reason)
+{
+    if (hooks->ended != NULL) {
+        hooks->ended(hooks->ctx, id, good, reason);
+    }
 }
 
 static void
@@ -133,15 +141,17 @@ end(struct pulls *pulls, struct pull **at, bool good, const char *reason)
 {
     struct pull *pull;
 
-    count(pulls, *at, good);
+    count(&(*at)->slots, pulls->keys, good);
     pull = take(pulls, at);
-
     log_notice("server.pull", good ? "has taken slots over" : "gave slots up",
                "id=%llu source=%s:%u slots=%u reason=\"%s\"",
                (unsigned long long)pull->id, pull->host, pull->port,
                slot_set_count(&pull->slots), reason);
-    if (pull->hooks.ended != NULL) {
-        pull->hooks.ended(pull->hooks.ctx, pull->id, good, reason);
+    if (pull->ahead) {
+        tell(&pull->hooks, pull->id, good, reason);
+    }
+    if (pull->claim.runs) {
+        tell(&pull->claim.hooks, pull->id, good, reason);
     }
     mem_free(pull);
 }
@@ -159,13 +169,155 @@ refusal(const struct pulls *pulls, const struct slot_set *slots)
     if (replication_role(pulls->r).replica) {
         return "this server is a replica";
     }
-    for (const struct pull *pull = pulls->first; pull != NULL;
-         pull = pull->next) {
-        if (slot_set_intersects(&pull->slots, slots)) {
-            return "some of the slots are being taken over already";
+    return NULL;
+}
+
+static struct pull *
+make(struct pulls *pulls, const struct pull_source *source)
+{
+    struct pull *pull = mem_zalloc(sizeof(*pull));
+
+    slot_drop_end(pulls->r->server, source->slots);
+    pull->id = ++pulls->last_id;
+    pull->slots = *source->slots;
+    pull->port = source->port;
+    (void)snprintf(pull->host, sizeof(pull->host), "%s", source->host);
+    (void)uv_async_send(&pulls->r->poke);
+    return pull;
+}
+
+uint64_t
+pull_ahead(struct server *server, const struct pull_source *source,
+           const struct pull_hooks *hooks, char *ret_reason, size_t reason_size)
+{
+    struct pulls *pulls = server->replication->pulls;
+    const char *refused = refusal(pulls, source->slots);
+    struct pull **last = &pulls->first;
+    struct slot_set pulled;
+
+    pull_slots(server, &pulled);
+    if (refused == NULL && slot_set_intersects(&pulled, source->slots)) {
+        refused = "some of the slots are being taken over already";
+    }
+    if (refused != NULL) {
+        (void)snprintf(ret_reason, reason_size, "%s", refused);
+        return 0;
+    }
+    while (*last != NULL) {
+        last = &(*last)->next;
+    }
+    *last = make(pulls, source);
+    (*last)->ahead = true;
+    (*last)->hooks = *hooks;
+    return (*last)->id;
+}
+
+void
+pull_slots(const struct server *server, struct slot_set *ret_slots)
+{
+    const struct pull *pull = server->replication->pulls->first;
+
+    memset(ret_slots, 0, sizeof(*ret_slots));
+    for (; pull != NULL; pull = pull->next) {
+        slot_set_unite(ret_slots, &pull->slots);
+    }
+}
+
+/* ---- claims -------------------------------------------------------------- */
+
+/* Whether the pull that runs copies ahead from that server, without a claim. */
+static bool
+runs_ahead(const struct pulls *pulls, const char *host, unsigned port)
+{
+    const struct pull *pull = pulls->first;
+
+    return pull != NULL && pulls->runs && pull->ahead && !pull->claim.runs &&
+           pull->port == port && strcmp(pull->host, host) == 0;
+}
+
+bool
+pull_copies(const struct server *server, const char *host, unsigned port,
+            struct slot_set *slots)
+{
+    const struct pulls *pulls = server->replication->pulls;
+    struct slot_set left = *slots;
+
+    if (!pulls->follows || !runs_ahead(pulls, host, port)) {
+        return false;
+    }
+    slot_set_intersect(&left, &pulls->first->slots);
+    if (slot_set_is_empty(&left)) {
+        return false;
+    }
+    *slots = left;
+    return true;
+}
+
+/* The pull that runs begins anew when its turn comes again. */
+static void
+suspend(struct pulls *pulls)
+{
+    if (pulls->runs) {
+        log_notice("server.pull", "lets a claim take slots over first",
+                   "id=%llu", (unsigned long long)pulls->first->id);
+        pull_link_end(pulls);
+        pulls->runs = false;
+    }
+}
+
+/* Takes slots out of a pull. Returns whether any are left. */
+static bool
+shrink(struct pulls *pulls, struct pull *pull, const struct slot_set *slots)
+{
+    bool runs = pull == pulls->first && pulls->runs;
+
+    slot_set_subtract(&pull->slots, slots);
+    if (slot_set_is_empty(&pull->slots)) {
+        return false;
+    }
+    if (runs && pulls->follows) {
+        pull_link_narrow(pulls);
+    } else if (runs) {
+        suspend(pulls);
+    }
+    return true;
+}
+
+void
+pull_release(struct server *server, const struct slot_set *slots)
+{
+    struct pulls *pulls = server->replication->pulls;
+    struct pull **at = &pulls->first;
+
+    while (*at != NULL) {
+        if (!slot_set_intersects(&(*at)->slots, slots)) {
+            at = &(*at)->next;
+        } else if (((*at)->claim.runs &&
+                    slot_set_intersects(&(*at)->claim.slots, slots)) ||
+                   !shrink(pulls, *at, slots)) {
+            end(pulls, at, false, "its slots come in another way");
+            at = &pulls->first; /* its owner may have changed the queue */
+        } else {
+            at = &(*at)->next;
         }
     }
-    return NULL;
+    (void)uv_async_send(&pulls->r->poke);
+}
+
+/* Whether a claim goes on from the pull that runs: one that has all its slots,
+ * or is still to get just these. */
+static bool
+goes_on(const struct pulls *pulls, const struct pull_source *source)
+{
+    struct slot_set left = *source->slots;
+
+    if (!runs_ahead(pulls, source->host, source->port)) {
+        return false;
+    }
+    slot_set_subtract(&left, &pulls->first->slots);
+    return slot_set_is_empty(&left) &&
+           (pulls->follows ||
+            slot_set_equal(&pulls->first->slots, source->slots));
 }
 
 uint64_t
@@ -174,27 +326,22 @@ pull_begin(struct server *server, const struct pull_source *source,
 {
     struct pulls *pulls = server->replication->pulls;
     const char *refused = refusal(pulls, source->slots);
-    struct pull **last = &pulls->first;
-    struct pull *pull;
+    struct pull *pull = pulls->first;
 
     if (refused != NULL) {
         (void)snprintf(ret_reason, reason_size, "%s", refused);
         return 0;
     }
-    slot_drop_end(server, source->slots);
-    pull = mem_zalloc(sizeof(*pull));
-    pull->id = ++pulls->last_id;
-    pull->slots = *source->slots;
-    pull->port = source->port;
-    (void)snprintf(pull->host, sizeof(pull->host), "%s", source->host);
-    if (hooks != NULL) {
-        pull->hooks = *hooks;
+    if (!goes_on(pulls, source)) {
+        pull_release(server, source->slots);
+        suspend(pulls);
+        pull = make(pulls, source);
+        pull->next = pulls->first;
+        pulls->first = pull;
     }
-    while (*last != NULL) {
-        last = &(*last)->next;
-    }
-    *last = pull;
-    (void)uv_async_send(&pulls->r->poke);
+    pull->claim = (struct pull_claim){ .runs = true,
+                                       .slots = *source->slots,
+                                       .hooks = *hooks };
     return pull->id;
 }
 
@@ -208,24 +355,70 @@ pull_until(struct server *server, uint64_t id, const char *history,
     if (pull == NULL) {
         return false;
     }
-    pull->fenced = true;
-    pull->fence = position;
-    (void)snprintf(pull->fence_history, sizeof(pull->fence_history), "%s",
+    if (!pull->claim.runs) {
+        pull->claim = (struct pull_claim){ .runs = true, .slots = pull->slots };
+    }
+    pull->claim.fenced = true;
+    pull->claim.position = position;
+    (void)snprintf(pull->claim.history, sizeof(pull->claim.history), "%s",
                    history);
     (void)uv_async_send(&pulls->r->poke);
     return true;
 }
 
-bool
-pull_cancel(struct server *server, uint64_t id)
+/* Ends a pull without its hooks. False: there is no such pull. */
+static bool
+cancel(struct pulls *pulls, uint64_t id)
 {
-    struct pulls *pulls = server->replication->pulls;
     struct pull **at = find(pulls, id);
 
     if (*at == NULL) {
         return false;
     }
     mem_free(take(pulls, at));
+    (void)uv_async_send(&pulls->r->poke);
+    return true;
+}
+
+bool
+pull_abandon(struct server *server, uint64_t id, struct slot_set *ret_slots)
+{
+    struct pulls *pulls = server->replication->pulls;
+    struct pull *pull = *find(pulls, id);
+
+    if (pull == NULL || !pull->ahead) {
+        return false;
+    }
+    *ret_slots = pull->slots;
+    if (!pull->claim.runs || pull->claim.hooks.ended == NULL) {
+        return cancel(pulls, id);
+    }
+    slot_set_subtract(ret_slots, &pull->claim.slots);
+    pull->ahead = false;
+    (void)shrink(pulls, pull, ret_slots);
+    return true;
+}
+
+/* A copy whose claim has reached its fence does not follow these slots any
+ * more. */
+bool
+pull_unclaim(struct server *server, uint64_t id)
+{
+    struct pulls *pulls = server->replication->pulls;
+    struct pull *pull = *find(pulls, id);
+    struct slot_set slots;
+
+    if (pull == NULL || !pull->ahead) {
+        return cancel(pulls, id);
+    }
+    slots = pull->claim.slots;
+    pull->claim = (struct pull_claim){ .runs = false };
+    if (pull == pulls->first && pulls->durable_at > 0) {
+        pulls->durable_at = 0;
+        if (!shrink(pulls, pull, &slots)) {
+            end(pulls, &pulls->first, false, "its claim was given up");
+        }
+    }
     (void)uv_async_send(&pulls->r->poke);
     return true;
 }
@@ -264,34 +457,67 @@ pulls_begin_anew(struct pulls *pulls, const char *reason)
 static bool
 has_reached_fence(const struct pulls *pulls)
 {
-    const struct pull *pull = pulls->first;
+    const struct pull_claim *claim = &pulls->first->claim;
 
-    return pull->fenced && pulls->follows && pulls->position >= pull->fence;
+    return claim->runs && claim->fenced && pulls->follows &&
+           pulls->position >= claim->position;
+}
+
+/* The claimed slots are here. The rest of a copy goes on. */
+static void
+end_claim(struct pulls *pulls)
+{
+    struct pull *pull = pulls->first;
+    struct pull_claim claim = pull->claim;
+
+    if (!pull->ahead || slot_set_equal(&claim.slots, &pull->slots)) {
+        end(pulls, &pulls->first, true, "");
+        return;
+    }
+    log_notice("server.pull", "has taken slots of a copy over",
+               "id=%llu source=%s:%u slots=%u", (unsigned long long)pull->id,
+               pull->host, pull->port, slot_set_count(&claim.slots));
+    count(&claim.slots, 0, true); /* the keys count with the rest */
+    pull->claim = (struct pull_claim){ .runs = false };
+    pulls->durable_at = 0;
+    (void)shrink(pulls, pull, &claim.slots);
+    tell(&claim.hooks, pull->id, true, "");
+}
+
+/* What the source's log has of these slots behind the fence is not about the
+ * data that was taken over: the source deletes its copy, for example. */
+static void
+stop_following(struct pulls *pulls)
+{
+    struct journal *journal = persist_journal(pulls->r->server->persist);
+    struct gate *gate = replication_gate(pulls->r);
+
+    slot_set_subtract(&pulls->slots, &pulls->first->claim.slots);
+    gate_enter(gate, 0);
+    pulls->durable_at = journal_position(journal);
+    gate_leave(gate, 0);
+    atomic_store(&pulls->r->shared.settles, true);
+    journal_kick(journal);
 }
 
 static void
 settle(struct pulls *pulls)
 {
-    struct journal *journal = persist_journal(pulls->r->server->persist);
-    struct gate *gate = replication_gate(pulls->r);
+    const struct journal *journal = persist_journal(pulls->r->server->persist);
 
     if (!has_reached_fence(pulls)) {
         return;
     }
-    if (strcmp(pulls->first->fence_history, pulls->arriving.history) != 0) {
+    if (strcmp(pulls->first->claim.history, pulls->arriving.history) != 0) {
         end(pulls, &pulls->first, false,
             "the source fenced its slots in another history of its log");
         return;
     }
     if (pulls->durable_at == 0) {
-        gate_enter(gate, 0);
-        pulls->durable_at = journal_position(journal);
-        gate_leave(gate, 0);
-        atomic_store(&pulls->r->shared.settles, true);
-        journal_kick(journal);
+        stop_following(pulls);
     }
     if (atomic_load(journal_released(journal)) >= pulls->durable_at) {
-        end(pulls, &pulls->first, true, "");
+        end_claim(pulls);
     }
 }
 
@@ -329,74 +555,4 @@ pulls_tick(struct pulls *pulls)
         replica_tick(pulls->replica, replication_now_ms());
     }
     pulls_look(pulls);
-}
-
-/* ---- figures ------------------------------------------------------------- */
-
-const char *
-pull_state_name(enum pull_state state)
-{
-    static const char *const names[] = { "queued", "connects", "loads",
-                                         "adopts", "follows",  "settles" };
-
-    return names[state];
-}
-
-static enum pull_state
-state_of(const struct pulls *pulls)
-{
-    if (pulls->follows && replica_is_connected(pulls->replica)) {
-        return pulls->durable_at > 0 ? PULL_SETTLES : PULL_FOLLOWS;
-    }
-    if (pulls->adoption != NULL) {
-        return PULL_ADOPTS;
-    }
-    return pulls->transfer != NULL ? PULL_LOADS : PULL_CONNECTS;
-}
-
-static void
-describe_first(const struct pulls *pulls, struct pull_progress *progress)
-{
-    struct status_figures figures = { .link = STATUS_NO_LINK };
-
-    replica_describe(pulls->replica, &figures);
-    progress->state = state_of(pulls);
-    progress->age_ms = replication_now_ms() - pulls->began_ms;
-    progress->keys = pulls->keys;
-    progress->bytes = pulls->bytes;
-    progress->attempts = pulls->attempts;
-    memcpy(progress->reason, figures.reason, sizeof(progress->reason));
-    if (pulls->follows) {
-        memcpy(progress->history, pulls->arriving.history,
-               sizeof(progress->history));
-        progress->position = pulls->position;
-        progress->lag_bytes = replica_unread(pulls->replica);
-        progress->lag_ms = pulls->lag_ms;
-    }
-}
-
-size_t
-pull_list(const struct server *server, struct pull_progress *ret_list,
-          size_t max)
-{
-    const struct pulls *pulls = server->replication->pulls;
-    size_t count = 0;
-
-    for (const struct pull *pull = pulls->first; pull != NULL;
-         pull = pull->next) {
-        if (count < max) {
-            struct pull_progress *progress = &ret_list[count];
-
-            *progress = (struct pull_progress){ .id = pull->id,
-                                                .state = PULL_QUEUED,
-                                                .slots = pull->slots,
-                                                .port = pull->port };
-            memcpy(progress->host, pull->host, sizeof(progress->host));
-            if (count == 0 && pulls->runs) {
-                describe_first(pulls, progress);
-            }
-        }
-        count++;
-    }
-    return count;
 }

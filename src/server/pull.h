@@ -7,11 +7,13 @@
  *
  *   QUEUED -> CONNECTS -> LOADS -> ADOPTS -> FOLLOWS -> SETTLES -> ended
  *
- * Pulls run one at a time, in the order of their begin. A lost link, a log that
- * does not fit, or a lack of memory lead back to CONNECTS, and to a fresh
- * snapshot: what was adopted before stays until the next snapshot replaces it,
- * and no client may be served it. Only writes of pulls may touch these slots
- * here meanwhile. Loop 0, unless a line says otherwise.
+ * A pull that copies ahead follows until a claim takes it, or slots of it: the
+ * rest goes on. Pulls run one at a time: those of claims first, then in the
+ * order of their begin. A lost link, a log that does not fit, or a lack of
+ * memory lead back to CONNECTS, and to a fresh snapshot: what was adopted
+ * before stays until the next snapshot replaces it, and no client may be served
+ * it. Only writes of pulls may touch these slots here meanwhile. Loop 0, unless
+ * a line says otherwise.
  */
 #pragma once
 
@@ -28,24 +30,48 @@ struct pull_source {
     unsigned port;
 };
 
-/* Begins to take slots over from a server, to which it logs in as replicas do
- * (masteruser, masterauth, tls-replication). Returns the pull's id, or 0: this
- * server is a replica, its hashes have no slots, or another pull has some of
- * the slots; ret_reason says which. A drop of these slots (slot_drop_begin)
- * ends. */
+/* Begins to copy slots ahead of their claim, from a server to which it logs in
+ * as replicas do (masteruser, masterauth, tls-replication). Returns the pull's
+ * id, or 0: this server is a replica, its hashes have no slots, or another pull
+ * has some of the slots; ret_reason says which. A drop of these slots
+ * (slot_drop_begin) ends. */
+uint64_t pull_ahead(struct server *server, const struct pull_source *source,
+                    const struct pull_hooks *hooks, char *ret_reason,
+                    size_t reason_size);
+
+/* Keeps of the slots of a source those of which a pull has a copy from there
+ * that follows. Returns whether any are left. */
+bool pull_copies(const struct server *server, const char *host, unsigned port,
+                 struct slot_set *slots);
+
+/* Claims slots: takes over what pull_copies has found, or a copy of just these
+ * slots that does not follow yet, or else begins a pull at the head of the queue. Other pulls give up what they have of
+ * the slots. Returns an id, or 0 with a reason as above. */
 uint64_t pull_begin(struct server *server, const struct pull_source *source,
                     const struct pull_hooks *hooks, char *ret_reason,
                     size_t reason_size);
 
-/* The source has fenced the slots at this position of its log: the pull ends
- * when it has executed everything up to there. May be called at any time.
- * False: there is no such pull. */
+/* The source has fenced the claimed slots (without a claim: all of the pull) at
+ * this position of its log: they are here when everything up to there is
+ * executed. May be called at any time. False: there is no such pull. */
 bool pull_until(struct server *server, uint64_t id, const char *history,
                 uint64_t position);
 
-/* Gives a pull up; `ended` is not called. What was adopted stays. False: there
- * is no such pull. */
-bool pull_cancel(struct server *server, uint64_t id);
+/* Gives a claim up: a pull that copied ahead goes on doing so, another one
+ * ends. `ended` is not called. What was adopted stays. False: there is no such
+ * pull. */
+bool pull_unclaim(struct server *server, uint64_t id);
+
+/* Gives up to copy ahead; what a claim has of the pull goes on. Returns the
+ * slots whose copy is of no use any more. False: there is no such pull. */
+bool pull_abandon(struct server *server, uint64_t id,
+                  struct slot_set *ret_slots);
+
+/* Takes slots out of all pulls: they are held, or come in another way. */
+void pull_release(struct server *server, const struct slot_set *slots);
+
+/* Collects the slots of all pulls. */
+void pull_slots(const struct server *server, struct slot_set *ret_slots);
 
 /* Fills at most `max`, in the order in which they run. Returns how many there
  * are. */

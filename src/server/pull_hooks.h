@@ -10,11 +10,12 @@
 #include "repl/status.h"
 
 struct pull_hooks {
-    /* The pull has ended, and its id with it. good: everything up to the
-     * position of pull_until was executed here, and is as safe as appendfsync
-     * makes replies (with `always`, on the disk). Otherwise `reason` says why
-     * it was given up: a part of the keys may be here. Called from loop 0,
-     * never from inside these functions. May be NULL. */
+    /* The claim has ended, or a pull that copied ahead. good: everything up to
+     * the position of pull_until was executed here, and is as safe as
+     * appendfsync makes replies (with `always`, on the disk). Otherwise
+     * `reason` says why it was given up: a part of the keys may be here. Called
+     * from loop 0, never from inside these functions but pull_release. May be
+     * NULL. */
     void (*ended)(void *ctx, uint64_t id, bool good, const char *reason);
     void *ctx;
 };
@@ -34,6 +35,7 @@ struct pull_progress {
     struct slot_set slots;
     char host[ROLE_HOST_MAX];
     unsigned port;
+    bool claimed;         /* or some of its slots; else it copies ahead */
     uint64_t age_ms;      /* since it left QUEUED; 0: it has not */
     uint64_t keys, bytes; /* adopted, or while it LOADS, received */
     unsigned attempts;    /* connections that led to a snapshot */

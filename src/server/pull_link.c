@@ -316,6 +316,18 @@ pull_link_look(struct pulls *pulls)
 
 /* ---- begin and end ------------------------------------------------------- */
 
+/* Says to the source which slots it is about, at the next connection. */
+static void
+set_slots(struct pulls *pulls)
+{
+    pulls->slots = pulls->first->slots;
+    buf_reset(&pulls->text, 4096);
+    slot_set_write(&pulls->text, &pulls->slots);
+    buf_append(&pulls->text, "", 1);
+    CHECK(!pulls->text.failed);
+    replica_set_slots(pulls->replica, pulls->text.data);
+}
+
 void
 pull_link_begin(struct pulls *pulls)
 {
@@ -324,15 +336,20 @@ pull_link_begin(struct pulls *pulls)
 
     forget_load(pulls);
     pulls->attempts = 0;
-    pulls->slots = pull->slots;
     pulls->part =
         (struct walk_part){ .of = WALK_PART_SLOTS, .slots = &pulls->slots };
-    buf_reset(&pulls->text, 4096);
-    slot_set_write(&pulls->text, &pulls->slots);
-    buf_append(&pulls->text, "", 1);
-    CHECK(!pulls->text.failed);
-    replica_set_slots(pulls->replica, pulls->text.data);
+    set_slots(pulls);
     replica_follow(pulls->replica, &target, replication_now_ms());
+}
+
+void
+pull_link_narrow(struct pulls *pulls)
+{
+    CHECK(pulls->follows && !slot_set_is_empty(&pulls->first->slots));
+    set_slots(pulls);
+    if (pulls->durable_at > 0) { /* these have all of the log that counts */
+        slot_set_subtract(&pulls->slots, &pulls->first->claim.slots);
+    }
 }
 
 void

@@ -13,16 +13,25 @@ struct adoption;
 struct inject;
 struct pull_log;
 
+/* The slots of a pull that are being claimed. */
+struct pull_claim {
+    bool runs;
+    struct slot_set slots;
+    struct pull_hooks hooks;
+    bool fenced; /* pull_until was called: */
+    char history[HISTORY_ID_CHARS + 1];
+    uint64_t position;
+};
+
 struct pull {
     struct pull *next;
     uint64_t id;
     struct slot_set slots;
     char host[ROLE_HOST_MAX];
     unsigned port;
-    struct pull_hooks hooks;
-    bool fenced; /* pull_until was called: */
-    char fence_history[HISTORY_ID_CHARS + 1];
-    uint64_t fence;
+    bool ahead;              /* copies slots that nobody has claimed yet */
+    struct pull_hooks hooks; /* of a pull that copies ahead */
+    struct pull_claim claim;
 };
 
 /* NOLINTNEXTLINE(*Padding): in the order of its uses, and there is one. */
@@ -37,7 +46,7 @@ struct pulls {
     bool runs;
     uint64_t began_ms; /* to run */
     struct upstream up;
-    struct slot_set slots;
+    struct slot_set slots; /* whose keys it may change here */
     struct walk_part part;
     struct wire_answer arriving;
     struct transfer *transfer; /* NULL: no snapshot arrives */
@@ -56,6 +65,9 @@ struct pulls {
 
 /* Begins and ends the link of the first pull. */
 void pull_link_begin(struct pulls *pulls);
+
+/* The first pull, which follows, has fewer slots now. */
+void pull_link_narrow(struct pulls *pulls);
 void pull_link_end(struct pulls *pulls);
 
 /* Continues with a snapshot that has come, and its adoption. */

@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include "base/slot_set.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -25,6 +27,17 @@ void sidecar_mode_fini(struct server *server);
 /* Reads what this server held before. Before the loops run; the data directory
  * is locked. False: the reason was logged. */
 bool sidecar_mode_open(struct server *server);
+
+/* Whether copies of these slots may replace what is here: the node does not own
+ * any of them, and another owner's server has taken what this one held. If not,
+ * says why. */
+bool sidecar_mode_may_copy(const struct server *server,
+                           const struct slot_set *slots, char *ret_reason,
+                           size_t reason_size);
+
+/* Takes out of a set the slots that the node owns, or that this server holds for
+ * the server of their owner. */
+void sidecar_mode_keep_own(const struct server *server, struct slot_set *slots);
 
 void sidecar_mode_start(struct server *server);
 void sidecar_mode_stop(struct server *server);

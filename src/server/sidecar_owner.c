@@ -287,6 +287,30 @@ on_pull_ended(void *ctx, uint64_t id, bool good, const char *reason)
     }
 }
 
+static bool
+copies(void *ctx, const char *id, struct slot_set *set)
+{
+    const struct sidecar_mode *mode = ctx;
+    const struct view_node *node = find(mode, id);
+
+    return node != NULL &&
+           pull_copies(mode->server, node->host, port_of(mode, node), set);
+}
+
+static bool
+has_keys(void *ctx, const struct slot_set *set)
+{
+    return !is_empty(ctx, set);
+}
+
+static void
+release(void *ctx, const struct slot_set *set)
+{
+    const struct sidecar_mode *mode = ctx;
+
+    pull_release(mode->server, set);
+}
+
 static void
 begin_pull(void *ctx, const char *id, const struct slot_set *set)
 {
@@ -325,7 +349,7 @@ cancel_pull(void *ctx)
     struct sidecar_mode *mode = ctx;
 
     if (mode->pull != 0) {
-        (void)pull_cancel(mode->server, mode->pull);
+        (void)pull_unclaim(mode->server, mode->pull);
         mode->pull = 0;
     }
     mode->pull_failure[0] = '\0';
@@ -424,8 +448,12 @@ static void
 drop(void *ctx, const struct slot_set *set)
 {
     struct sidecar_mode *mode = ctx;
+    struct slot_set pulled;
+    struct slot_set left = *set;
 
-    slot_drop_begin(mode->server, set);
+    pull_slots(mode->server, &pulled);
+    slot_set_subtract(&left, &pulled); /* these come back */
+    slot_drop_begin(mode->server, &left);
 }
 
 static void
@@ -441,6 +469,9 @@ const struct sidecar_hooks sidecar_owner_hooks = { .publish = publish,
                                                    .lead = lead,
                                                    .where = where,
                                                    .ask = ask,
+                                                   .copies = copies,
+                                                   .has_keys = has_keys,
+                                                   .release = release,
                                                    .pull = begin_pull,
                                                    .pull_until = end_pull,
                                                    .pull_cancel = cancel_pull,

@@ -7,6 +7,7 @@
 #include "keyspace/key_hash.h"
 #include "server/pull.h"
 #include "server/replication_state.h"
+#include "server/sidecar_mode.h"
 #include "server/slot_drop.h"
 
 #include <inttypes.h>
@@ -177,10 +178,11 @@ describe_pull(const struct pull_progress *pull, size_t number, struct buf *text)
     text->len--;
     buf_printf(text,
                ",keys=%" PRIu64 ",bytes=%" PRIu64
-               ",attempts=%u,position=%" PRIu64 ",lag_bytes=%" PRIu64
+               ",attempts=%u,claimed=%s,position=%" PRIu64 ",lag_bytes=%" PRIu64
                ",lag_ms=%" PRIu64 ",reason=\"",
-               pull->keys, pull->bytes, pull->attempts, pull->position,
-               pull->lag_bytes, pull->lag_ms);
+               pull->keys, pull->bytes, pull->attempts,
+               pull->claimed ? "yes" : "no", pull->position, pull->lag_bytes,
+               pull->lag_ms);
     buf_append_slice(text, slice_of(pull->reason));
     buf_append_slice(text, slice_lit("\"\r\n"));
 }
@@ -268,7 +270,9 @@ pull(struct slot_orders *orders, const struct order *order)
                                         order->port };
     char reason[STATUS_TEXT_MAX];
 
-    if (pull_begin(orders->r->server, &source, &hooks, reason,
+    if (!sidecar_mode_may_copy(orders->r->server, &order->slots, reason,
+                               sizeof(reason)) ||
+        pull_ahead(orders->r->server, &source, &hooks, reason,
                    sizeof(reason)) == 0) {
         note_failure(orders, reason);
         log_warn("server.slots", "did not begin to take slots over",
@@ -277,23 +281,27 @@ pull(struct slot_orders *orders, const struct order *order)
     }
 }
 
-/* A pull of which any slot is let go ends as a whole, and the keys of all its
- * slots go: a part of a copy is of no use. */
+/* A copy of which any slot is let go ends as a whole, and the keys of all its
+ * slots go. What the node has gained meanwhile stays. */
 static void
 let_go(const struct slot_orders *orders, const struct order *order)
 {
     struct server *server = orders->r->server;
     struct pull_progress *list = mem_zalloc(PULLS_MAX * sizeof(*list));
     struct slot_set slots = order->slots;
+    struct slot_set left;
     size_t count = pull_list(server, list, PULLS_MAX);
 
     for (size_t i = 0; i < count && i < PULLS_MAX; i++) {
-        if (slot_set_intersects(&list[i].slots, &order->slots)) {
-            slot_set_unite(&slots, &list[i].slots);
-            (void)pull_cancel(server, list[i].id);
+        if (slot_set_intersects(&list[i].slots, &order->slots) &&
+            pull_abandon(server, list[i].id, &left)) {
+            slot_set_unite(&slots, &left);
         }
     }
     mem_free(list);
+    sidecar_mode_keep_own(server, &slots);
+    pull_slots(server, &left);
+    slot_set_subtract(&slots, &left);
     slot_drop_begin(server, &slots);
 }
 
@@ -307,7 +315,8 @@ finish_pulls(struct slot_orders *orders, const struct order *order)
 
     orders->finish_ns = clock_mono_ns();
     for (size_t i = 0; i < count && i < PULLS_MAX; i++) {
-        if (slot_set_intersects(&list[i].slots, &order->slots)) {
+        if (!list[i].claimed &&
+            slot_set_intersects(&list[i].slots, &order->slots)) {
             (void)pull_until(server, list[i].id, order->history,
                              order->position);
         }

@@ -10,10 +10,12 @@ import random
 import pytest
 
 from lib import resp
+from lib.neighbour import A, B, OFFSET, node
 from lib.replicas import follow, info, wait_even
 from lib.servers import wait_until
-from lib.slot_copy import (IN, RANGES, SLOTS, Writer, assert_only, compare, fill, finish,
-                           lose, prepare, pull_of, status, wait_follows, wait_serves)
+from lib.slot_copy import (IN, OTHERS, RANGES, SLOTS, Writer, assert_only, compare,
+                           fill, finish, gain, lose, prepare, pull_of, status,
+                           wait_follows, wait_serves)
 
 ROUNDS = int(os.environ.get("ROUNDS", "1"))
 
@@ -124,6 +126,23 @@ def test_abandoned_slots_are_deleted_and_others_stay(member, seed):
     target.restart()
     with target.conn() as conn:
         assert sorted(conn.call("KEYS", "*")) == [b"{out1}n", b"{out2}n"]
+
+
+def test_slots_that_are_held_are_neither_replaced_nor_deleted(member):
+    source, target = member(), member()
+    with target.conn() as conn:
+        conn.call("BF.ADD", "{in1}n", "a")
+        target.neighbour.say(nodes=[
+            node(A, OFFSET + 1, "myself,master", slots=OTHERS),
+            node(B, OFFSET + 2, "master", slots=RANGES.replace(",", " "))])
+        wait_until(lambda: isinstance(conn.call("EXISTS", "{in1}"), resp.Error), 20,
+                   "the slots are gone")        # and no daemon has come for them
+        prepare(target, source)
+        wait_until(lambda: "still held here" in status(target)["slot_last_failure"],
+                   10, "the copy is refused")
+        assert conn.call("SIDECAR", "ABANDON", RANGES) == b"OK"
+        gain(target)
+        assert conn.call("BF.EXISTS", "{in1}n", "a") == 1
 
 
 def test_what_cannot_be_taken_over_says_why(group, member):

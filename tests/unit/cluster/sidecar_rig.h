@@ -13,7 +13,8 @@
 #define RIG_HOOKS(owner)                                                       \
     {                                                                          \
         .publish = publish, .follow = follow, .lead = lead, .where = where,    \
-        .ask = ask, .pull = begin_pull, .pull_until = pull_until,              \
+        .ask = ask, .copies = copies, .has_keys = has_keys,                    \
+        .release = release, .pull = begin_pull, .pull_until = pull_until,      \
         .pull_cancel = pull_cancel, .keep = keep, .is_kept = is_kept,          \
         .drop = drop, .poll = poll_soon, .ctx = (owner)                        \
     }
@@ -50,6 +51,9 @@ struct rig {
     struct holdings kept;
     uint64_t tickets;
     struct slot_set dropped;
+    /* What is copied ahead, old keys, and what is held since. */
+    char copied_from[TOPOLOGY_ID_LEN + 1];
+    struct slot_set copied, leftover, released;
 };
 
 /* Returns the file of a daemon that held A's slots at an epoch. */

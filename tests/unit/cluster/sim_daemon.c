@@ -184,6 +184,37 @@ ask(void *ctx, const struct sidecar_ask *ask)
     (void)post(&event);
 }
 
+/* Nobody orders copies here. */
+static bool
+copies(void *ctx, const char *node, struct slot_set *set)
+{
+    (void)ctx;
+    (void)node;
+    (void)set;
+    return false;
+}
+
+static bool
+has_keys(void *ctx, const struct slot_set *set)
+{
+    const struct sim_daemon *d = ctx;
+    uint8_t slots = sim_pack(set);
+
+    for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
+        if ((slots >> slot & 1) != 0 && d->items[slot] != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+release(void *ctx, const struct slot_set *set)
+{
+    (void)ctx;
+    (void)set;
+}
+
 static void
 begin_pull(void *ctx, const char *node, const struct slot_set *set)
 {

@@ -55,23 +55,66 @@ check_not_owned(struct request *req, const struct slot_set *slots)
     return OK;
 }
 
-/* SIDECAR PREPARE slots host port */
+/* Finds the server beside a node, as claims do. */
+static enum err
+find_server(struct request *req, struct slice id, struct slice *ret_host,
+            uint64_t *ret_port)
+{
+    const struct cluster *cluster = req->service->cluster;
+    const struct view_node *node;
+    int at;
+
+    if (cluster == NULL || cluster->view == NULL) {
+        return ERR_CLUSTER_UNREAD;
+    }
+    at = topology_find(cluster->view->topology, id);
+    if (at < 0) {
+        return request_fail(req, ERR_CUSTOM,
+                            "the node beside this server knows no node '%.*s'",
+                            slice_shown(id), id.data);
+    }
+    node = &cluster->view->nodes[at];
+    *ret_host = slice_of(node->host);
+    *ret_port = node->port[req->service->conf->tls_replication];
+    return OK;
+}
+
+static enum err
+parse_server(struct request *req, struct slice *ret_host, uint64_t *ret_port)
+{
+    *ret_host = req->argv[3];
+    if (req->argc == 4) {
+        return find_server(req, req->argv[3], ret_host, ret_port);
+    }
+    if (!slice_to_u64(req->argv[4], ret_port)) {
+        *ret_port = 0;
+    }
+    return OK;
+}
+
+/* SIDECAR PREPARE slots node-id, or slots host port */
 enum err
 cmd_sidecar_prepare(struct request *req)
 {
     struct slot_set slots;
-    struct slice host = req->argv[3];
+    struct slice host = { NULL, 0 };
     char reason[REASON_MAX];
-    uint64_t port;
+    uint64_t port = 0;
     enum err err = parse_slots(req, req->argv[2], &slots);
 
+    if (err == OK && req->argc > 5) {
+        err = ERR_SYNTAX;
+    }
+    if (err == OK) {
+        err = parse_server(req, &host, &port);
+    }
     if (err != OK) {
         return err;
     }
     if (!role_host_is_valid(host)) {
         return request_fail(req, ERR_CUSTOM, "Invalid host");
     }
-    if (!slice_to_u64(req->argv[4], &port) || port < 1 || port > 65535) {
+    if (port < 1 || port > 65535) {
         return request_fail(req, ERR_CUSTOM, "Invalid port");
     }
     if (!role_host_is_allowed(req->service->conf, host)) {

@@ -46,6 +46,14 @@
 ~ \*4 \| "fenced" \| "[0-9a-f]{40}" \| :\d+ \| "6113"
 > BF.EXISTS x2 item
 < -TRYAGAIN Multiple keys request during rehashing of slot
+> SIDECAR PREPARE 9000 cccccccccccccccccccccccccccccccccccccccc
+< -ERR the node beside this server knows no node 'cccccccccccccccccccccccccccccccccccccccc'
+> SIDECAR PREPARE 9000 127.0.0.1 1 more
+< -ERR syntax error
+> SIDECAR PREPARE 8999 bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
+< +OK
+> SIDECAR ABANDON 8999
+< +OK
 > SIDECAR PREPARE 9000 127.0.0.1 1
 < +OK
 > SIDECAR STATUS

@@ -86,8 +86,8 @@ struct sidecar_hooks {
                   uint64_t *ret_position);
     /* Asks; sidecar_answered follows, once, and not before this returns. */
     void (*ask)(void *ctx, const struct sidecar_ask *ask);
-    /* Keeps of the slots those that have been copied from the daemon beside that
-     * node, ahead of their claim. Returns whether any are left. */
+    /* Keeps of the slots those that have been copied from the daemon beside
+     * that node, ahead of their claim. Returns whether any are left. */
     bool (*copies)(void *ctx, const char *node, struct slot_set *set);
     /* Whether keys of these slots may be here. */
     bool (*has_keys)(void *ctx, const struct slot_set *set);

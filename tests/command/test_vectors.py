@@ -119,8 +119,10 @@ INTENDED = [
     (r"BF\.DEBUG (?!str|missing)\w+", blot(
         rb"\$\d+\r\nsize:(\d+)( layout:\w+)?", rb"\1"), LAYOUT),
     (r"MEMORY USAGE \w+", blot(rb"^:\d+", rb":?"), SIZES),
-    (r"DEBUG OBJECT \w+", blot(rb"0x[0-9a-f]+|(?<=:)\d+", rb"?"),
-     "an address, sizes and times"),
+    (r"DEBUG OBJECT \w+", blot(
+        rb"( incarnation:\d+)|0x[0-9a-f]+|(?<=:)\d+",
+        lambda found: b"" if found[1] else b"?"),
+     "an address, sizes and times, and which life of the key it is"),
     (r"COMMAND INFO bf\.\w+", has_categories, "the recording has none"),
     (r"COMMAND DOCS bf\.insert", has_more_arguments,
      "the time to live of a new filter"),

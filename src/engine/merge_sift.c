@@ -43,6 +43,7 @@ merge_sift_free(struct merge_sift *sift)
     }
     map_free(&sift->map);
     for (size_t i = 0; i < sift->count; i++) {
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr): only casts const away */
         mem_free((void *)(uintptr_t)sift->names[i]->name.data);
         mem_free(sift->names[i]);
     }
@@ -96,7 +97,8 @@ reserve_name(struct merge_sift *sift)
     if (sift->count < sift->capacity) {
         return true;
     }
-    names = mem_try_realloc((void *)sift->names, capacity * sizeof(*names));
+    names = mem_try_realloc((void *)sift->names,
+                            capacity * sizeof(struct merge_name *));
     if (names == NULL) {
         return false;
     }

@@ -290,11 +290,11 @@ pull_release(struct server *server, const struct slot_set *slots)
     struct pull **at = &pulls->first;
 
     while (*at != NULL) {
-        if (!slot_set_intersects(&(*at)->slots, slots)) {
-            at = &(*at)->next;
-        } else if (((*at)->claim.runs &&
-                    slot_set_intersects(&(*at)->claim.slots, slots)) ||
-                   !shrink(pulls, *at, slots)) {
+        bool claimed = (*at)->claim.runs &&
+                       slot_set_intersects(&(*at)->claim.slots, slots);
+
+        if (slot_set_intersects(&(*at)->slots, slots) &&
+            (claimed || !shrink(pulls, *at, slots))) {
             end(pulls, at, false, "its slots come in another way");
             at = &pulls->first; /* its owner may have changed the queue */
         } else {

@@ -45,8 +45,9 @@ bool pull_copies(const struct server *server, const char *host, unsigned port,
                  struct slot_set *slots);
 
 /* Claims slots: takes over what pull_copies has found, or a copy of just these
- * slots that does not follow yet, or else begins a pull at the head of the queue. Other pulls give up what they have of
- * the slots. Returns an id, or 0 with a reason as above. */
+ * slots that does not follow yet, or else begins a pull at the head of the
+ * queue. Other pulls give up what they have of the slots. Returns an id, or 0
+ * with a reason as above. */
 uint64_t pull_begin(struct server *server, const struct pull_source *source,
                     const struct pull_hooks *hooks, char *ret_reason,
                     size_t reason_size);

@@ -35,8 +35,8 @@ bool sidecar_mode_may_copy(const struct server *server,
                            const struct slot_set *slots, char *ret_reason,
                            size_t reason_size);
 
-/* Takes out of a set the slots that the node owns, or that this server holds for
- * the server of their owner. */
+/* Takes out of a set the slots that the node owns, or that this server holds
+ * for the server of their owner. */
 void sidecar_mode_keep_own(const struct server *server, struct slot_set *slots);
 
 void sidecar_mode_start(struct server *server);

@@ -30,10 +30,11 @@ struct sidecar_holder {
     uint64_t epoch; /* + 1; 0: nobody does */
     uint64_t known; /* holdings.known when the round ended */
     uint16_t peer;
-    bool copy;    /* the holder is a replica */
-    bool claimed; /* a daemon is claiming it, and may hold it soon */
-    bool rises;   /* known has risen since the round before: another daemon may
-                     have claimed it and held it between two answers */
+    bool copy;         /* the holder is a replica, */
+    uint64_t position; /* whose log ends here */
+    bool claimed;      /* a daemon is claiming it, and may hold it soon */
+    bool rises; /* known has risen since the round before: another daemon may
+                   have claimed it and held it between two answers */
 };
 
 /* Asks all daemons. One round at a time:

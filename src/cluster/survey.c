@@ -103,11 +103,12 @@ survey_tick(struct sidecar *sidecar, uint64_t now_ms)
 }
 
 /* Of two holders the one with the higher epoch counts, and of equal epochs the
- * one that is no copy. */
+ * one that is no copy. Of two copies, which are of one log, the longer one. */
 static void
 merge(struct sidecar_survey *survey, uint16_t peer,
-      const struct holdings *holdings)
+      const struct sidecar_answer *answer)
 {
+    const struct holdings *holdings = answer->holdings;
     bool copy = holdings->follows[0] != '\0';
 
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
@@ -118,10 +119,12 @@ merge(struct sidecar_survey *survey, uint16_t peer,
             continue;
         }
         if (epoch > holder->epoch ||
-            (epoch == holder->epoch && holder->copy && !copy)) {
+            (epoch == holder->epoch && holder->copy &&
+             (!copy || answer->position > holder->position))) {
             holder->epoch = epoch;
             holder->peer = peer;
             holder->copy = copy;
+            holder->position = answer->position;
         }
     }
     slot_set_foreach (&holdings->claimed, slot) {
@@ -147,7 +150,7 @@ survey_answered(struct sidecar *sidecar, uint64_t number,
     sidecar->peers[at].silent = answer->kind != SIDECAR_HOLDS;
     survey->open--;
     if (answer->kind == SIDECAR_HOLDS) {
-        merge(survey, (uint16_t)at, answer->holdings);
+        merge(survey, (uint16_t)at, answer);
         if (holdings_learn(sidecar->own, answer->holdings)) {
             sidecar->dirty = true;
         }

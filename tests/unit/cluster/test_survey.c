@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "sidecar_rig.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static struct holdings *
@@ -58,24 +59,24 @@ TEST(a_slot_that_was_held_once_and_is_not_any_more_is_missing)
     rig_fini(&rig);
 }
 
-TEST(the_holder_with_the_highest_epoch_is_asked)
+/* Surveys in which C answers this, and all others that, until a daemon is asked
+ * for slot 3: it must be C. */
+static void
+check_asks_c(const struct sidecar_answer *of_c,
+             const struct sidecar_answer *others)
 {
-    struct holdings *old = held_at(3, 4);
-    struct holdings *newest = held_at(3, 6);
     struct rig rig;
     size_t asked = 0;
 
     rig_init(&rig, NULL);
     rig_poll(&rig, RIG_NODES);
-    for (int round = 0; round < 5 && asked == 0; round++) {
+    for (int round = 0; round < 8 && asked == 0; round++) {
         rig_tick(&rig, 150);
         while (rig.asks > 0 && rig.ask[0].question == SIDECAR_ASK_HOLDINGS) {
             bool is_c = strcmp(rig.ask[0].node, RIG_C) == 0;
-            const struct sidecar_answer answer = { .kind = SIDECAR_HOLDS,
-                                                   .holdings =
-                                                       is_c ? newest : old };
 
-            rig_answer(&rig, rig.ask[0].node, SIDECAR_ASK_HOLDINGS, &answer);
+            rig_answer(&rig, rig.ask[0].node, SIDECAR_ASK_HOLDINGS,
+                       is_c ? of_c : others);
         }
         for (size_t i = 0; i < rig.asks; i++) {
             if (rig.ask[i].question == SIDECAR_ASK_FENCE_EMPTY) {
@@ -88,7 +89,32 @@ TEST(the_holder_with_the_highest_epoch_is_asked)
         }
     }
     assert_int_equal(asked, 1);
+    rig_fini(&rig);
+}
+
+TEST(the_holder_with_the_highest_epoch_is_asked)
+{
+    struct holdings *old = held_at(3, 4);
+    struct holdings *newest = held_at(3, 6);
+    const struct sidecar_answer of_c = { .kind = SIDECAR_HOLDS,
+                                         .holdings = newest };
+    const struct sidecar_answer others = { .kind = SIDECAR_HOLDS,
+                                           .holdings = old };
+
+    check_asks_c(&of_c, &others);
     mem_free(old);
     mem_free(newest);
-    rig_fini(&rig);
+}
+
+TEST(of_two_copies_the_longer_one_is_asked)
+{
+    struct holdings *copy = held_at(3, 6);
+    struct sidecar_answer of_c = { .kind = SIDECAR_HOLDS, .holdings = copy };
+    struct sidecar_answer others = of_c;
+
+    (void)snprintf(copy->follows, sizeof(copy->follows), "%s", RIG_A);
+    of_c.position = 200;
+    others.position = 100;
+    check_asks_c(&of_c, &others);
+    mem_free(copy);
 }

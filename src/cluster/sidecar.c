@@ -205,6 +205,7 @@ follow(struct sidecar *sidecar, const char *leader)
     memset(&sidecar->exported, 0, sizeof(sidecar->exported));
     memset(&sidecar->leaving, 0, sizeof(sidecar->leaving));
     memset(&sidecar->awaiting, 0, sizeof(sidecar->awaiting));
+    memset(&sidecar->early, 0, sizeof(sidecar->early));
     memset(&sidecar->fenced, 0, sizeof(sidecar->fenced));
     sidecar_give_reset(sidecar); /* what is here is the leader's from now on */
     sidecar->changed = true;

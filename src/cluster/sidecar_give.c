@@ -21,6 +21,10 @@ sidecar_give_lose(struct sidecar *sidecar, unsigned slot, bool leased,
 
     if (slot_set_has(&sidecar->served, slot)) {
         slot_set_add(&sidecar->exported, slot);
+        if (slot_set_has(&sidecar->early, slot)) {
+            slot_set_remove(&sidecar->early, slot);
+            return;
+        }
         if (leased) {
             slot_set_add(&sidecar->leaving, slot);
         }
@@ -37,6 +41,7 @@ came(struct sidecar *sidecar, const struct slot_set *set)
 {
     slot_set_subtract(&sidecar->leaving, set);
     slot_set_subtract(&sidecar->awaiting, set);
+    slot_set_subtract(&sidecar->early, set);
 }
 
 /* Whether the owner's daemon cannot send clients back: it is not there, or
@@ -210,9 +215,11 @@ sidecar_give_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
         return answer;
     }
     if (ask->question == SIDECAR_ASK_FENCE_EMPTY && !empty) {
+        came(sidecar, ask->set);
+        slot_set_unite(&sidecar->early, ask->set);
+        slot_set_intersect(&sidecar->early, &sidecar->owned);
         slot_set_unite(&sidecar->exported, ask->set);
         slot_set_subtract(&sidecar->exported, &sidecar->owned);
-        came(sidecar, ask->set);
         sidecar->changed = true;
         answer.kind = SIDECAR_HAS_KEYS;
         return answer;

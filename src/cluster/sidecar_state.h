@@ -142,6 +142,8 @@ struct sidecar {
     /* Not ours any more, and the owner's daemon has not come for them: it may
      * not know yet that they are its own, and send clients back here. */
     struct slot_set awaiting;
+    /* Ours, as our node says yet, but their next owner's daemon has come. */
+    struct slot_set early;
     struct slot_set leaving;   /* of these: served until then */
     uint64_t *lost_ms;         /* [CLUSTER_SLOTS] since when they await */
     uint64_t leaving_until_ms; /* the first of them; 0: none */

@@ -124,6 +124,29 @@ TEST(a_daemon_that_follows_keeps_the_keys_of_what_it_forgot_when_it_led)
     mem_free(of_b);
 }
 
+TEST(an_owner_that_comes_before_our_node_knows_is_not_awaited_later)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct slot_set granted;
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    assert_int_equal(
+        fence(&rig, RIG_B, 5, false, SIDECAR_ASK_FENCE_EMPTY, &granted).kind,
+        SIDECAR_HAS_KEYS);
+    assert_int_equal(rig.state[0], SLOT_SERVED); /* as our node says */
+    rig_poll(&rig, GIVEN);
+    assert_int_equal(rig.state[0], SLOT_EXPORTED);
+    rig_tick(&rig, 400);
+    assert_int_equal(rig.state[0], SLOT_EXPORTED);
+    rig_poll(&rig, RIG_NODES);
+    rig_poll(&rig, GIVEN); /* once more, and nobody has come */
+    assert_int_equal(rig.state[0], SLOT_LEAVING);
+    rig_fini(&rig);
+    mem_free(file);
+}
+
 TEST(a_start_waits_for_the_owner_of_what_it_holds)
 {
     struct holdings *file = rig_file(RIG_A, 1);

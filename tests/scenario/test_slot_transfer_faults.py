@@ -21,6 +21,10 @@ DATA = servers.TOP / "tests" / "data"
 SECRET = "00112233445566778899aabbccddeeff"
 
 
+no_allocator = pytest.mark.skipif(servers.sanitized(), reason="another allocator")
+
+
+@no_allocator
 def test_memory_that_runs_out_delays_a_copy_only(member, tmp_path):
     """One allocation fails, at each stage of a copy: before the load, in it, in the
     adoption, in the log. Then all of them fail for a while."""
@@ -45,6 +49,7 @@ def test_memory_that_runs_out_delays_a_copy_only(member, tmp_path):
     assert fired >= 8, fired
 
 
+@no_allocator
 @pytest.mark.parametrize("calls", (["alloc", "map"], ["thread"]))
 def test_a_copy_waits_for_memory_and_says_so(member, tmp_path, calls):
     source, target = member(), member(folder=tmp_path)

@@ -42,8 +42,8 @@ refuse(const struct sidecar *sidecar, unsigned slot, char *ret_reason,
                        slot, sidecar->peers[source].id);
     } else {
         (void)snprintf(ret_reason, size,
-                       "slot %u is not known to be missing yet: other servers "
-                       "are being asked who has its data",
+                       "slot %u is not known to be missing yet: this server "
+                       "is still asking the others for its data",
                        slot);
     }
     return true;

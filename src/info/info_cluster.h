@@ -31,9 +31,11 @@ bool info_cluster_get(const struct service *service,
 /* Returns "served" and the like. */
 const char *info_cluster_state_name(enum slot_state state);
 
-/* The slots in parts of equal size, a letter for each. It is that of the part's
- * most urgent state: m missing, h held, p pulled, l leaving, e exported, s
- * served, - away. S: all slots of the part are served. */
+/* Divides the slots into parts of equal size, and writes a letter for each
+ * part. It stands for the most urgent state in the part: m missing, h held, p
+ * pulled, l leaving, e exported, s served, - away. S: all slots of the part are
+ * served.
+ */
 enum { INFO_CLUSTER_PARTS = 256 };
 void info_cluster_map(const struct cluster_view *view,
                       char ret_map[INFO_CLUSTER_PARTS + 1]);

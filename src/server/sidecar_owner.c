@@ -74,8 +74,8 @@ check_own_port(struct sidecar_mode *mode, const struct cluster_view *view)
     }
 }
 
-/* The times of events do not count while the machine sleeps; that of commands
- * does. */
+/* Commands compare this time with a clock that goes on while the machine sleeps
+ * (clock_boot_ns). until_ms is by the clock of events, which does not. */
 static void
 set_leaving(struct sidecar_mode *mode, uint64_t until_ms)
 {

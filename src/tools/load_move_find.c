@@ -181,9 +181,9 @@ set_end(struct move *move, int end, const char *word)
 
     if (id == NULL) {
         tool_complain(&move->load->tool, LOAD_USAGE,
-                      "%s: the cluster has no such node; give its id, its "
-                      "address, or that of its server, as CLUSTER NODES has "
-                      "them",
+                      "%s: the cluster has no such node; give the id or the "
+                      "address that CLUSTER NODES shows for it, or the address "
+                      "of the server beside it",
                       word);
         return false;
     }

@@ -56,7 +56,7 @@ uint64_t move_deadline(uint64_t seconds);
 /* Whether a reply of CLUSTER GETSLOTMIGRATIONS has a job that has not ended. */
 bool move_has_open_job(struct slice reply);
 
-/* Sets place to that of a node, or of the server beside it. False: the address
- * is not known; printed. */
+/* Finds where a node is, or the server beside it. False: its address is not
+ * known, which was printed. */
 bool move_place(struct move *move, struct load_place *ret_place, bool server,
                 const char *id);

@@ -250,6 +250,20 @@ file_close(int fd)
     }
 }
 
+DIR *
+file_list_dir(int dir_fd)
+{
+    int fd = dup(dir_fd);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+    if (dir == NULL) {
+        file_close(fd);
+    } else {
+        rewinddir(dir); /* it shares its offset with dir_fd */
+    }
+    return dir;
+}
+
 /* ---- writing ------------------------------------------------------------- */
 
 /* Writes half of the bytes, as a disk that becomes full does. */

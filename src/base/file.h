@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/slice.h"
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -46,6 +47,10 @@ MUST_CHECK int file_create(int dir_fd, const char *name, int *ret_fd);
  * is gone when it is closed. */
 MUST_CHECK int file_create_unnamed(int dir_fd, int *ret_fd);
 void file_close(int fd); /* -1 is fine */
+
+/* Begins to list a directory, for readdir and closedir. dir_fd stays open.
+ * NULL: errno says why. */
+DIR *file_list_dir(int dir_fd);
 
 /* Writes all bytes at the file's position. iov is changed. After a failure an
  * unknown part of the bytes is in the file. */

@@ -56,20 +56,6 @@ is_ours(const char *name)
            strcmp(name, MANIFEST_NAME ".tmp") == 0;
 }
 
-DIR *
-journal_dir_list(int dir_fd)
-{
-    int fd = dup(dir_fd);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-
-    if (dir == NULL) {
-        file_close(fd);
-    } else {
-        rewinddir(dir); /* it shares its offset with dir_fd */
-    }
-    return dir;
-}
-
 /* A failure is harmless: the next call tries again. */
 void
 journal_dir_clean(const struct persist *persist,
@@ -77,7 +63,7 @@ journal_dir_clean(const struct persist *persist,
 {
     DIR *dir = persist->files.doubt == DOUBT_MANY
                    ? NULL
-                   : journal_dir_list(persist->journal_fd);
+                   : file_list_dir(persist->journal_fd);
     struct dirent *entry;
 
     if (dir == NULL) {
@@ -117,7 +103,7 @@ journal_dir_clear(struct persist *persist)
     if (error != 0) {
         return error;
     }
-    dir = journal_dir_list(persist->journal_fd);
+    dir = file_list_dir(persist->journal_fd);
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         if (is_ours(entry->d_name)) {
             (void)!file_unlink(persist->journal_fd, entry->d_name);

@@ -8,12 +8,7 @@
 #include "journal/journal_file.h"
 #include "journal/manifest.h"
 
-#include <dirent.h>
-
 struct persist;
-
-/* Lists a directory; to be closed with closedir. NULL: it cannot be read. */
-DIR *journal_dir_list(int dir_fd);
 
 /* Opens or makes the directory at its path, and marks a journal without a
  * manifest as one that is being built. */

@@ -33,20 +33,6 @@ ends(const char *name, const char *with)
     return len >= strlen(with) && strcmp(name + len - strlen(with), with) == 0;
 }
 
-DIR *
-merge_names_list(int dir_fd)
-{
-    int fd = dup(dir_fd);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-
-    if (dir == NULL) {
-        file_close(fd);
-    } else {
-        rewinddir(dir); /* it shares its offset with dir_fd */
-    }
-    return dir;
-}
-
 uint64_t
 merge_names_bytes(int dir_fd, const char *name)
 {
@@ -63,7 +49,7 @@ merge_names_bytes(int dir_fd, const char *name)
 uint64_t
 merge_names_quarantined(int dir_fd, const char *but)
 {
-    DIR *dir = merge_names_list(dir_fd);
+    DIR *dir = file_list_dir(dir_fd);
     struct dirent *entry;
     uint64_t bytes = 0;
 

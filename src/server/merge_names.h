@@ -15,7 +15,6 @@
  */
 #pragma once
 
-#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -31,8 +30,6 @@ bool merge_names_is_heal(const char *name);
 /* Whether an interrupted save has left it. */
 bool merge_names_is_unfinished(const char *name);
 
-/* Lists the directory; NULL: it cannot be read. */
-DIR *merge_names_list(int dir_fd);
 uint64_t merge_names_bytes(int dir_fd, const char *name);
 
 /* Returns how many bytes the quarantine files have, but for one of them. */

@@ -15,7 +15,7 @@
 static void
 choose(struct merge_read *read, int dir_fd)
 {
-    DIR *dir = merge_names_list(dir_fd);
+    DIR *dir = file_list_dir(dir_fd);
     struct dirent *entry;
 
     read->name[0] = '\0';

@@ -467,3 +467,28 @@ TEST(a_directory_is_told_from_what_takes_its_place)
     file_close(fd);
     assert_int_equal(rmdir(path), 0);
 }
+
+static size_t
+count_names(int dir_fd)
+{
+    DIR *dir = file_list_dir(dir_fd);
+    size_t count = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir) != NULL) {
+        count++;
+    }
+    (void)closedir(dir);
+    return count;
+}
+
+TEST(a_directory_is_listed_from_its_begin_each_time)
+{
+    int dir = open_dir();
+
+    make_file(dir, "a", slice_lit("x"));
+    assert_int_equal(3, count_names(dir)); /* with . and .. */
+    assert_int_equal(3, count_names(dir));
+    assert_null(file_list_dir(-1));
+    remove_dir(dir);
+}

@@ -361,6 +361,9 @@ def test_in_a_cluster(how):
         new = made.replicas_of(old)[0]
         slot = made.view()[old.node.id].ranges[0][0]
         key = slots.key_in(slot)
+        # One layer: what is a false positive here will be one on the new primary.
+        with old.daemon.conn() as conn:
+            conn.call("BF.RESERVE", key, "0.0001", 200000)
         add(old.daemon, key, "before", 10)
         wait_even(old.daemon, new.daemon)
         made.network.cut([old.place], [p.place for p in made.pairs if p != old])

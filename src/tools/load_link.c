@@ -21,7 +21,6 @@ enum {
     READ_BYTES = 256 * 1024,
     SEAL_BYTES = 64 * 1024,
     KEEP_BYTES = 1024 * 1024,
-    PASSWORD_MAX = 4096,
     WORDS_MAX = 16,
     LINKS_MAX = 256,
     REPLY_SLACK = 64 * 1024 /* what a reply has beside the value in it */
@@ -518,31 +517,48 @@ dial_host(struct load_link *link)
     return link->fd >= 0;
 }
 
-static bool
-log_in(struct load_link *link, const struct load_peer *peer)
+bool
+load_link_password(struct load *load, const struct load_peer *peer,
+                   char password[LOAD_PASSWORD_MAX + 1],
+                   struct slice *ret_password)
 {
-    char password[PASSWORD_MAX + 1];
-    struct slice reply;
     size_t len = 0;
-    int error = file_read_name(AT_FDCWD, peer->password_file, password,
-                               PASSWORD_MAX, &len);
+    int error = 0;
 
-    if (error != 0 || len > PASSWORD_MAX) {
-        tool_complain(&link->load->tool, LOAD_UNREADABLE, "%s: %s",
+    if (peer->password_file != NULL) {
+        error = file_read_name(AT_FDCWD, peer->password_file, password,
+                               LOAD_PASSWORD_MAX, &len);
+    }
+    if (error != 0 || len > LOAD_PASSWORD_MAX) {
+        tool_complain(&load->tool, LOAD_UNREADABLE, "%s: %s",
                       peer->password_file,
                       error != 0 ? strerror(error) : "too long a password");
-        link->failed = true;
         return false;
     }
     while (len > 0 &&
            (password[len - 1] == '\n' || password[len - 1] == '\r')) {
         len--;
     }
+    *ret_password = (struct slice){ password, len };
+    return true;
+}
+
+static bool
+log_in(struct load_link *link, const struct load_peer *peer)
+{
+    char password[LOAD_PASSWORD_MAX + 1];
+    struct slice secret;
+    struct slice reply;
+
+    if (!load_link_password(link->load, peer, password, &secret)) {
+        link->failed = true;
+        return false;
+    }
     {
         const struct slice words[] = {
             slice_lit("AUTH"),
             slice_of(peer->user != NULL ? peer->user : ""),
-            { password, len },
+            secret,
         };
         const struct slice plain[] = { words[0], words[2] };
 

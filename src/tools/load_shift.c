@@ -7,11 +7,9 @@
  * moved is read from their owners alone.
  */
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/mem.h"
 #include "tools/load_move_state.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -20,7 +18,6 @@ enum {
     JOBS_MS = 1000,
     AGREE_S = 10, /* until both nodes say the same */
     KEYS_MAX = 100,
-    PASSWORD_MAX = 512,
     RANGES_MAX = 4096 /* of a batch */
 };
 
@@ -215,31 +212,6 @@ set_slot(struct load_place *node, unsigned slot, const char *what,
     return load_place_tell(node, words, id != NULL ? 5 : 4);
 }
 
-/* Reads the password that MIGRATE needs at the other node. False: printed. */
-static bool
-read_password(struct move *move, char password[PASSWORD_MAX + 1],
-              struct slice *ret_password)
-{
-    const char *path = move->load->node.password_file;
-    size_t len = 0;
-    int error = 0;
-
-    if (path != NULL) {
-        error = file_read_name(AT_FDCWD, path, password, PASSWORD_MAX, &len);
-    }
-    if (error != 0) {
-        tool_complain(&move->load->tool, LOAD_UNREADABLE, "%s: %s", path,
-                      strerror(error));
-        return false;
-    }
-    while (len > 0 &&
-           (password[len - 1] == '\n' || password[len - 1] == '\r')) {
-        len--;
-    }
-    *ret_password = (struct slice){ password, len };
-    return true;
-}
-
 /* Moves the keys of a list from one node to the other. */
 static bool
 migrate(struct move *move, int from, struct slice keys, size_t count)
@@ -247,14 +219,14 @@ migrate(struct move *move, int from, struct slice keys, size_t count)
     const struct topology *view = move->nodes;
     int at = topology_find(view, slice_of(move->id[!from]));
     struct slice words[16 + KEYS_MAX];
-    char password[PASSWORD_MAX + 1];
+    char password[LOAD_PASSWORD_MAX + 1];
     char port[12];
     char timeout[24];
     size_t used = 0;
     struct slice secret;
     bool good;
 
-    if (!read_password(move, password, &secret)) {
+    if (!load_link_password(move->load, &move->load->node, password, &secret)) {
         return false;
     }
     (void)snprintf(timeout, sizeof(timeout), "%" PRIu64,

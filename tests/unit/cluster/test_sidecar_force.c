@@ -101,7 +101,7 @@ TEST(slots_that_are_not_missing_are_refused_with_the_reason)
     assert_non_null(strstr(reason, "does not answer"));
     rig_poll(&rig, RIG_NODES);
     assert_false(force(&rig, 7, 7));
-    assert_non_null(strstr(reason, "are being asked"));
+    assert_non_null(strstr(reason, "still asking the others"));
     rig_fini(&rig);
 
     begin_missing(&rig, of_b);

@@ -400,12 +400,36 @@ table_get(const struct table *table, uint64_t place, const struct entry *entry)
     return slot != NULL ? table_entry(*slot) : NULL;
 }
 
+/* Returns the bucket for a place with room for one entry more, or NULL. A
+ * snapshot comes in the order of a walk, so that a part of the buckets fills
+ * first, and may have more entries than were expected: then a bucket of the
+ * largest size is full although the table is not, and splits go on until they
+ * come to it. */
+static uint64_t *
+bucket_with_room(struct table *table, uint64_t place)
+{
+    uint64_t *bucket = table_bucket(table, place);
+    uint32_t entries;
+
+    while (entries_of(*bucket) >= TABLE_LINES_MAX * TABLE_SLOTS) {
+        if (table->used >= BUCKETS_MAX || !split(table)) {
+            return NULL;
+        }
+        bucket = table_bucket(table, place);
+    }
+    entries = entries_of(*bucket) + 1;
+    if (lines_for(entries) > table_line_count(*bucket) &&
+        !resize_bucket(bucket, lines_for(entries)) && is_full(*bucket)) {
+        return NULL;
+    }
+    return bucket;
+}
+
 bool
 table_insert(struct table *table, uint64_t place, struct entry *entry)
 {
     uint64_t slot = (uint64_t)(uintptr_t)entry << 16 | place;
     uint64_t *bucket;
-    uint32_t entries;
 
     CHECK(table_entry(slot) == entry);
     if (table->buckets == NULL && !begin(table)) {
@@ -413,14 +437,9 @@ table_insert(struct table *table, uint64_t place, struct entry *entry)
     }
     for (int i = 0; i < STEPS && is_crowded(table) && split(table); i++) {
     }
-    bucket = table_bucket(table, place);
-    entries = entries_of(*bucket) + 1;
-    if (lines_for(entries) > table_line_count(*bucket) &&
-        !resize_bucket(bucket, lines_for(entries)) && is_full(*bucket)) {
+    bucket = bucket_with_room(table, place);
+    if (bucket == NULL) {
         return false;
-    }
-    if (is_full(*bucket)) {
-        return false; /* of the largest size */
     }
     put(bucket, slot);
     table->count++;

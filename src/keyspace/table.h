@@ -206,8 +206,9 @@ uint64_t table_hash(const struct entry *entry);
 /* ---- changes: they end the ranges below ---------------------------------- */
 
 /* Adds an entry, whose address is a multiple of 16, as the allocator's are.
- * Returns false, with nothing changed, if its bucket is full and there is no
- * memory for a larger one. A table that cannot grow otherwise fills up. */
+ * Returns false, without the entry, if its bucket is full and there is no
+ * memory for a larger one or for two. A table that cannot grow otherwise fills
+ * up. */
 MUST_CHECK bool table_insert(struct table *table, uint64_t place,
                              struct entry *entry);
 

@@ -63,14 +63,16 @@ TEST(rewrite_leaves_one_base_and_one_increment)
 
 TEST(rewrite_goes_on_while_clients_write)
 {
+    enum { WRITES_MAX = 20000 };
     struct prig *rig = prig_start("yes", "everysec");
 
     for (unsigned i = 1; i <= 5; i++) {
         (void)persist_ask(rig->persist, PERSIST_REWRITE);
-        while (rewrites_of(rig) < i) {
+        for (unsigned n = 0; n < WRITES_MAX && rewrites_of(rig) < i; n++) {
             (void)prig_write(rig);
             persist_tick(rig->persist);
         }
+        PRIG_WAIT(rig, rewrites_of(rig) >= i);
     }
     (void)prig_write_released(rig);
     prig_restart_all(rig);

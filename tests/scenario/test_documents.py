@@ -60,6 +60,7 @@ BEFORE = {
 # Pattern of a command line -> why it cannot run here, and what runs it.
 ELSEWHERE = {
     r"make deps run.*": "installs packages; test_build.py runs make run",
+    r"bloomery-load move .*": "needs a cluster; test_cluster_planned.py runs it",
     r"systemd-sysusers.*": "changes the users of the machine",
 }
 

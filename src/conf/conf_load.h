@@ -44,7 +44,7 @@ struct conf_args {
 };
 
 /* The longest line of a file, without its end. */
-enum { CONF_LINE_MAX = 2048 };
+enum { CONF_LINE_MAX = CONF_LIST_MAX + 1024 };
 
 /* Sets the options that the file gives; notes may be NULL. On failure
  * *ret_error is "path:line: what is wrong", for the first mistake, and conf has

@@ -10,8 +10,8 @@
 
 #include "base/log.h"
 
-/* Longer values are refused, whatever their type. */
-enum { CONF_VALUE_MAX = 1024 };
+/* Longer values are refused: lists, and all others. */
+enum { CONF_LIST_MAX = 32768, CONF_VALUE_MAX = 1024 };
 
 enum conf_type {
     CONF_BOOL,         /* yes or no */
@@ -170,7 +170,7 @@ struct conf_row {
     const char *text;    /* one or two sentences for the documentation */
     const struct conf_choice *choices; /* CONF_ENUM */
     const char *only;      /* why no other value than the default is accepted */
-    const char *bad_range; /* replaces the usual text for CONF_RATE */
+    const char *bad_range; /* replaces the usual text: CONF_RATE, STRINGS */
     const char *base_name; /* CONF_STRING that is a name in a directory: the
                               kind of thing that it names, for the error text */
     int64_t min, max;

@@ -236,12 +236,23 @@ check_host_port(const struct conf_row *row, struct slice text,
     return false;
 }
 
+static void
+too_many_words(const struct conf_row *row, struct conf_error *ret_error)
+{
+    if (row->bad_range != NULL) {
+        conf_error_set(ret_error, "%s", row->bad_range);
+    } else {
+        conf_error_set(ret_error, "argument must be at most %" PRId64 " words",
+                       row->max);
+    }
+}
+
 /* Joins the words with single blanks, so that equal lists are equal texts. */
 static bool
 parse_strings(const struct conf_row *row, struct slice text, char **ret_text,
               struct conf_error *ret_error)
 {
-    char joined[CONF_VALUE_MAX];
+    char joined[CONF_LIST_MAX];
     size_t len = 0;
     int64_t words = 0;
     struct slice word;
@@ -251,7 +262,7 @@ parse_strings(const struct conf_row *row, struct slice text, char **ret_text,
     }
     while (slice_next_word(&text, &word)) {
         if (++words > row->max) {
-            conf_error_set(ret_error, "Too many bind addresses specified.");
+            too_many_words(row, ret_error);
             return false;
         }
         if (len > 0) {
@@ -354,15 +365,16 @@ bool
 conf_value_parse(const struct conf_row *row, struct slice text,
                  union conf_value *ret_value, struct conf_error *ret_error)
 {
+    size_t limit = row->type == CONF_STRINGS ? CONF_LIST_MAX : CONF_VALUE_MAX;
     union conf_value value;
 
     memset(&value, 0, sizeof(value));
     if (text.len == 0) {
         text = slice_lit(""); /* an empty slice may point nowhere */
     }
-    if (text.len >= CONF_VALUE_MAX) {
-        conf_error_set(ret_error, "argument must be shorter than %d bytes",
-                       CONF_VALUE_MAX);
+    if (text.len >= limit) {
+        conf_error_set(ret_error, "argument must be shorter than %zu bytes",
+                       limit);
         return false;
     }
     if (memchr(text.data, '\0', text.len) != NULL) {

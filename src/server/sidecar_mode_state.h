@@ -20,7 +20,7 @@ struct neighbour;
 struct sidecar_inquiry;
 
 enum {
-    SIDECAR_PLACES_MAX = 64,
+    SIDECAR_PLACES_MAX = 256,
     SIDECAR_PULL_NEAR_BYTES = 64 << 10 /* of the source's log left: then it is
                                           fenced */
 };

@@ -243,17 +243,20 @@ TEST(refused_values_have_a_reason)
 
 TEST(long_values_and_zero_bytes_are_refused_for_every_option)
 {
-    char text[CONF_VALUE_MAX];
+    char text[CONF_LIST_MAX];
     union conf_value value;
     struct conf_error error;
 
     memset(text, '1', sizeof(text));
     for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
-        assert_false(conf_value_parse(&conf_table[i],
-                                      (struct slice){ text, sizeof(text) },
-                                      &value, &error));
-        assert_string_equal(error.text,
-                            "argument must be shorter than 1024 bytes");
+        bool is_list = conf_table[i].type == CONF_STRINGS;
+        size_t len = is_list ? CONF_LIST_MAX : CONF_VALUE_MAX;
+
+        assert_false(conf_value_parse(
+            &conf_table[i], (struct slice){ text, len }, &value, &error));
+        assert_string_equal(
+            error.text, is_list ? "argument must be shorter than 32768 bytes"
+                                : "argument must be shorter than 1024 bytes");
         assert_false(conf_value_parse(
             &conf_table[i], (struct slice){ "no\0", 3 }, &value, &error));
         assert_string_equal(error.text,
@@ -276,6 +279,27 @@ TEST(a_text_may_be_as_long_as_its_row_says)
     assert_false(
         conf_value_parse(row, (struct slice){ text, 108 }, &value, &error));
     assert_string_equal(error.text, "argument must be at most 107 bytes long");
+}
+
+TEST(a_list_may_be_longer_than_other_values)
+{
+    const struct conf_row *row = &conf_table[CONF_OPTION_sidecar_map];
+    struct buf text = { 0 };
+    union conf_value value;
+    struct conf_error error;
+
+    for (unsigned i = 0; i < 256; i++) {
+        buf_printf(&text,
+                   "%040u=[2001:db8:0000:0000:0000:0000:0000:%04x]:7379 ", i,
+                   i);
+    }
+    assert_true(conf_value_parse(row, buf_slice(&text), &value, &error));
+    assert_int_equal(strlen(value.text) + 1, text.len);
+    conf_value_free(row, &value);
+    buf_append_slice(&text, slice_lit("x"));
+    assert_false(conf_value_parse(row, buf_slice(&text), &value, &error));
+    assert_string_equal(error.text, "argument must be at most 256 words");
+    buf_free(&text);
 }
 
 TEST(an_empty_slice_may_point_nowhere)

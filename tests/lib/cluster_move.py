@@ -15,7 +15,8 @@ def tool():
 
 
 class Move:
-    """A run of the tool. The ends are pairs of lib.cluster, or words."""
+    """A run of the tool. The ends are pairs of lib.cluster, or words. In a cluster
+    with TLS it needs the options for that."""
 
     def __init__(self, ring, ranges, source, target, *options):
         def word(end):
@@ -23,8 +24,8 @@ class Move:
 
         way = next(p for p in ring.pairs if p.runs()).daemon
         self.process = subprocess.Popen(
-            [tool(), "move", "--to", "%s:%d" % way.address, *map(str, options),
-             ranges, word(source), word(target)],
+            [tool(), "move", "--to", "%s:%d" % (way.host, way.port + bool(ring.tls)),
+             *map(str, options), ranges, word(source), word(target)],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.text = None
 

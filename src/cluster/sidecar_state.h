@@ -57,11 +57,13 @@ struct sidecar_survey {
  *   NONE   -> FENCES  we were promoted: the daemon that we followed is fenced
  *          -> ASKS    another daemon holds slots that we want
  *          -> PULLS   likewise, and they are copied already
+ *          -> KEEPS   what we hold is the newest
  *   ASKS   -> KEEPS   there were no keys, and it is fenced
  *          -> DRAINS  likewise, but there are old keys here, which a pull
  *                     replaces by nothing
  *          -> PULLS   there are keys, which are fetched meanwhile
  *   PULLS  -> FENCES  nearly all has arrived
+ *          -> DRAINS  its link broke, and the source has no keys any more
  *   FENCES -> DRAINS  the source has stopped; its last changes arrive
  *          -> WAITS   it is silent: its lease runs out
  *   DRAINS -> KEEPS

@@ -102,6 +102,7 @@ struct sim_daemon {
     uint64_t items[SIM_SLOTS];
     uint64_t sync_ms; /* when a full synchronization ends; 0: none runs */
     struct sim_pull pull;
+    uint8_t copied; /* slots, of the claim that begins */
     struct sim_holdings kept, keeping;
     uint64_t ticket, kept_ticket, kept_ms;
     unsigned boot;
@@ -134,7 +135,7 @@ struct sim_world {
     size_t events;
     uint64_t truth[SIM_SLOTS], lost[SIM_SLOTS];
     uint64_t histories;
-    uint64_t writes, refused, split, moves, failovers, faults, forced;
+    uint64_t writes, refused, split, moves, copies, failovers, faults, forced;
     bool told;
 };
 

@@ -184,14 +184,22 @@ ask(void *ctx, const struct sidecar_ask *ask)
     (void)post(&event);
 }
 
-/* Nobody orders copies here. */
+/* Sometimes somebody has ordered copies of some of the slots. */
 static bool
 copies(void *ctx, const char *node, struct slot_set *set)
 {
-    (void)ctx;
-    (void)node;
-    (void)set;
-    return false;
+    struct sim_daemon *d = ctx;
+    int source = sim_node_of(node);
+    uint8_t some = (uint8_t)(sim_pack(set) & sim_below(256));
+
+    d->copied = 0;
+    if (some == 0 || sim_below(3) != 0 || !sim_reaches(sim_index(d), source)) {
+        return false;
+    }
+    d->copied = some;
+    sim_unpack(some, set);
+    sim.copies++;
+    return true;
 }
 
 static bool
@@ -220,11 +228,16 @@ begin_pull(void *ctx, const char *node, const struct slot_set *set)
 {
     struct sim_daemon *d = ctx;
 
-    sim_tell("daemon %d pulls from %d", sim_index(d), sim_node_of(node));
+    bool copied = d->copied != 0 && d->copied == sim_pack(set);
+
+    sim_tell("daemon %d pulls %sfrom %d", sim_index(d),
+             copied ? "what it copied " : "", sim_node_of(node));
+    d->copied = 0;
     d->pull = (struct sim_pull){ .runs = true,
                                  .source = sim_node_of(node),
                                  .slots = sim_pack(set),
-                                 .ready_ms = sim.now_ms + 20 + sim_below(400) };
+                                 .ready_ms = sim.now_ms + 1 +
+                                             sim_below(copied ? 20 : 400) };
 }
 
 static void

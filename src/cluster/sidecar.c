@@ -84,14 +84,28 @@ sidecar_set_options(struct sidecar *sidecar,
 
 /* ---- slots --------------------------------------------------------------- */
 
-/* Compares the owners with those of the last poll. The daemon of the node that
- * owned a slot before is the first to be asked for it. */
+/* They are wanted again, whoever has their newest data. */
 static void
+stop_serving(struct sidecar *sidecar, const struct slot_set *set,
+             uint64_t now_ms)
+{
+    slot_set_foreach (set, slot) {
+        sidecar_want(sidecar, slot, PEER_NONE, now_ms);
+    }
+    slot_set_subtract(&sidecar->served, set);
+    sidecar->changed = true;
+}
+
+/* Compares the owners with those of the last poll. The daemon of the node that
+ * owned a slot before is the first to be asked for it. Returns whether our node
+ * has gained slots. */
+static bool
 follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
 {
     const struct topology *topology = sidecar->topology;
     uint16_t self = sidecar_peer_of(sidecar, sidecar->own->node);
     struct slot_set lost;
+    bool gained = false;
     uint16_t *peers = mem_alloc((topology->count + 1) * sizeof(*peers));
 
     for (size_t i = 0; i < topology->count; i++) {
@@ -105,6 +119,7 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
         bool before = slot_set_has(&sidecar->owned, slot);
 
         if (owner == self && !before) {
+            gained = true;
             slot_set_add(&sidecar->owned, slot);
             sidecar->fenced_ms[slot] = 0; /* our node has lost it meanwhile */
             sidecar_want(sidecar, slot, last, now_ms);
@@ -136,12 +151,15 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
     slot_set_subtract(&sidecar->awaiting, &sidecar->owned);
     claim_drop(sidecar, &lost);
     sidecar_give_await(sidecar, now_ms);
+    return gained;
 }
 
-/* The epoch of our node may rise while it keeps its slots. Nobody else served
- * them meanwhile, or we would have been fenced. */
+/* The epoch of our node may rise while it keeps its slots: it has gained
+ * others, with a new epoch. Or it was replaced and promoted again between two
+ * polls, if it was cut off from the others: then another daemon may have newer
+ * data, and a survey has to tell. */
 static void
-follow_epoch(struct sidecar *sidecar)
+follow_epoch(struct sidecar *sidecar, bool gained, uint64_t now_ms)
 {
     uint64_t epoch = sidecar_epoch(sidecar);
     struct slot_set risen = { { 0 } };
@@ -149,10 +167,17 @@ follow_epoch(struct sidecar *sidecar)
     slot_set_foreach (&sidecar->served, slot) {
         if (sidecar->own->held[slot] != epoch) {
             slot_set_add(&risen, slot);
-            sidecar->dirty = true;
         }
     }
-    holdings_set(sidecar->own, &risen, epoch);
+    if (slot_set_is_empty(&risen)) {
+        return;
+    }
+    if (gained) {
+        holdings_set(sidecar->own, &risen, epoch);
+        sidecar->dirty = true;
+    } else {
+        stop_serving(sidecar, &risen, now_ms);
+    }
 }
 
 /* ---- the role ------------------------------------------------------------ */
@@ -324,8 +349,7 @@ sidecar_polled(struct sidecar *sidecar, const struct topology *topology,
         sidecar->topology = topology;
         sidecar->changed = true;
         check_identity(sidecar);
-        follow_owners(sidecar, leased, now_ms);
-        follow_epoch(sidecar);
+        follow_epoch(sidecar, follow_owners(sidecar, leased, now_ms), now_ms);
         sidecar_show(sidecar); /* the owner finds nodes in what it has shown */
     }
     settle(sidecar, now_ms);
@@ -334,10 +358,9 @@ sidecar_polled(struct sidecar *sidecar, const struct topology *topology,
 void
 sidecar_lapsed(struct sidecar *sidecar, uint64_t now_ms)
 {
-    slot_set_foreach (&sidecar->served, slot) {
-        sidecar_want(sidecar, slot, PEER_NONE, now_ms);
-    }
-    memset(&sidecar->served, 0, sizeof(sidecar->served));
+    struct slot_set all = sidecar->served;
+
+    stop_serving(sidecar, &all, now_ms);
     memset(&sidecar->leaving, 0, sizeof(sidecar->leaving));
     sidecar->leaving_until_ms = 0;
     sidecar->changed = true;

@@ -55,6 +55,7 @@ struct sim_node {
     uint64_t fails_until_ms; /* it says so until then */
     uint64_t given_up_ms;    /* when the others elect another one; 0 */
     uint64_t learns_ms;      /* it learns nothing before that */
+    uint64_t demoted_ms;     /* when it learned that it is a replica */
     size_t seen;             /* versions */
 };
 

@@ -184,7 +184,8 @@ ask(void *ctx, const struct sidecar_ask *ask)
     (void)post(&event);
 }
 
-/* Sometimes somebody has ordered copies of some of the slots. */
+/* Sometimes somebody has ordered copies of some of the slots, which are refused
+ * for slots that are held here. */
 static bool
 copies(void *ctx, const char *node, struct slot_set *set)
 {
@@ -192,6 +193,11 @@ copies(void *ctx, const char *node, struct slot_set *set)
     int source = sim_node_of(node);
     uint8_t some = (uint8_t)(sim_pack(set) & sim_below(256));
 
+    for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
+        if (sidecar_holdings(d->sidecar)->held[sim_slot(slot)] != 0) {
+            some &= (uint8_t) ~(1U << slot);
+        }
+    }
     d->copied = 0;
     if (some == 0 || sim_below(3) != 0 || !sim_reaches(sim_index(d), source)) {
         return false;

@@ -18,9 +18,10 @@
 enum {
     FIRST_NODES = 6,
     DETECT_MS = SIM_NODE_TIMEOUT_MS / 2 + 100, /* until another one leads */
-    WAKE_MS = 15, /* until a node that was stopped knows: less than
-                     LEASE_SETTLE_NS */
-    HEAL_MS = 500 /* likewise, one that was cut off */
+    WAKE_MS = 15,  /* until a node that was stopped knows: less than
+                      LEASE_SETTLE_NS */
+    HEAL_MS = 500, /* likewise, one that was cut off */
+    ELECTION_MS = 100
 };
 
 struct sim_version *
@@ -111,6 +112,10 @@ learn(int index)
         if (next->at_ms + next->lag_ms[index] > sim.now_ms) {
             return;
         }
+        if (next[-1].member[index].primary == SIM_NOBODY &&
+            next->member[index].primary != SIM_NOBODY) {
+            node->demoted_ms = sim.now_ms;
+        }
         node->seen++;
     }
 }
@@ -179,6 +184,21 @@ sim_show(int node, size_t *version)
 
 /* ---- failures ------------------------------------------------------------ */
 
+/* A node asks for votes if it knows that it is a replica, and has for a while:
+ * a manual failover waits for the primary, and looks every 100 ms. */
+static bool
+may_be_elected(int index, int old)
+{
+    const struct sim_node *node = &sim.node[index];
+    const struct sim_version *known = &sim.version[node->seen - 1];
+
+    return sim_newest()->member[index].known &&
+           sim_newest()->member[index].primary == old && node->up &&
+           node->alone_ms == 0 && known->member[index].known &&
+           known->member[index].primary != SIM_NOBODY &&
+           sim.now_ms - node->demoted_ms >= ELECTION_MS;
+}
+
 bool
 sim_fail_over(int old)
 {
@@ -187,9 +207,7 @@ sim_fail_over(int old)
     struct sim_version *version;
 
     for (int i = 0; i < SIM_NODES; i++) {
-        if (sim_newest()->member[i].known &&
-            sim_newest()->member[i].primary == old && sim.node[i].up &&
-            sim.node[i].alone_ms == 0) {
+        if (may_be_elected(i, old)) {
             next = i;
         }
     }

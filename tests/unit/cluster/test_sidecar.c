@@ -76,6 +76,49 @@ TEST(after_a_lease_that_ran_out_the_epoch_decides)
     mem_free(file);
 }
 
+/* A node that gains slots has a new epoch, and goes on serving its others. One
+ * that has a new epoch without them may have been replaced and promoted again
+ * between two polls. */
+TEST(after_a_rise_of_the_epoch_alone_a_survey_decides)
+{
+    static const char gained[] = RIG_A
+        " 10.0.0.1:7000@17000 myself,master - 0 0 8 connected 0-5461\n" RIG_B
+        " 10.0.0.2:7001@17001 master - 0 1 2 connected 5462-10922\n";
+    static const char risen[] = RIG_A
+        " 10.0.0.1:7000@17000 myself,master - 0 0 9 connected 0-5461\n" RIG_B
+        " 10.0.0.2:7001@17001 master - 0 1 2 connected 5462-10922\n";
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct holdings *newer = mem_zalloc(sizeof(*newer));
+    const struct slot_set granted = { .bits[85] = (uint64_t)1 << 21 };
+    const struct sidecar_answer fenced = { .kind = SIDECAR_FENCED,
+                                           .granted = &granted };
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    rig_poll(&rig, gained);
+    assert_int_equal(rig.state[0], SLOT_SERVED);
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &fenced);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[5461], SLOT_SERVED);
+    assert_int_equal(rig.kept.held[0], 9);
+    rig_poll(&rig, risen);
+    assert_int_equal(rig.state[0], SLOT_HELD);
+    newer->held[0] = newer->known[0] = 9; /* epoch 8, as we have */
+    newer->held[1] = newer->known[1] = 9 + 1;
+    rig_tick(&rig, 50);
+    rig_answer_survey(&rig, RIG_B, newer, NULL);
+    rig_tick(&rig, 150);
+    rig_answer_survey(&rig, RIG_B, newer, NULL);
+    rig_tick(&rig, 100);
+    assert_int_equal(rig.state[0], SLOT_SERVED);
+    assert_int_equal(rig.kept.held[0], 10);
+    assert_int_not_equal(rig.state[1], SLOT_SERVED);
+    rig_fini(&rig);
+    mem_free(newer);
+    mem_free(file);
+}
+
 TEST(what_was_lost_without_a_lease_is_not_served_any_more)
 {
     static const char moved[] = RIG_A

@@ -437,5 +437,5 @@ TEST(no_item_is_missed_and_every_slot_is_served_again)
                  " slots forced\n",
                  worlds, sums[0], sums[1], sums[2], sums[3], sums[4], sums[8],
                  sums[5], sums[6], sums[7]);
-    assert_true(sums[0] > worlds * 100 && sums[8] > 0);
+    assert_true(sums[0] > worlds * 100 && (only != NULL || sums[8] > 0));
 }

@@ -162,6 +162,18 @@ clear_place(struct persist *persist)
     return error == ENOENT ? 0 : error;
 }
 
+/* Makes the mark if there is no manifest. If it cannot be told, that fails:
+ * files without either are a riddle at the next start. */
+static int
+mark_unfinished(int dir_fd)
+{
+    int fd = -1;
+    int error = file_open(dir_fd, MANIFEST_NAME, &fd);
+
+    file_close(fd);
+    return error == ENOENT ? manifest_mark(dir_fd) : error;
+}
+
 int
 journal_dir_open(struct persist *persist)
 {
@@ -176,10 +188,7 @@ journal_dir_open(struct persist *persist)
     if (error == 0 && persist->journal_fd < 0) {
         error = file_open_dir(persist->journal_dir, true, &persist->journal_fd);
     }
-    if (error == 0 && !directory_has(persist->journal_fd, MANIFEST_NAME)) {
-        error = manifest_mark(persist->journal_fd);
-    }
-    return error;
+    return error == 0 ? mark_unfinished(persist->journal_fd) : error;
 }
 
 int

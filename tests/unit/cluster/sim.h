@@ -49,14 +49,15 @@ struct sim_version {
 
 struct sim_node {
     bool up, refuses;
-    uint64_t back_ms;        /* when it is up again */
-    uint64_t deaf_ms;        /* since when it does not hear the others; 0 */
-    uint64_t alone_ms;       /* since when it has no majority; 0 */
-    uint64_t fails_until_ms; /* it says so until then */
-    uint64_t given_up_ms;    /* when the others elect another one; 0 */
-    uint64_t learns_ms;      /* it learns nothing before that */
-    uint64_t demoted_ms;     /* when it learned that it is a replica */
-    size_t seen;             /* versions */
+    uint64_t back_ms;            /* when it is up again */
+    uint64_t deaf_ms;            /* since when it does not hear the others; 0 */
+    uint64_t alone_ms;           /* since when it has no majority; 0 */
+    uint64_t fails_until_ms;     /* it says so until then */
+    uint64_t given_up_ms;        /* when the others elect another one; 0 */
+    uint64_t learns_ms;          /* it learns nothing before that */
+    uint64_t demoted_ms;         /* when it learned that it is a replica, */
+    uint64_t lost_ms[SIM_SLOTS]; /* and that a slot is not its own */
+    size_t seen;                 /* versions */
 };
 
 /* ---- daemons ------------------------------------------------------------- */
@@ -185,6 +186,9 @@ void sim_nodes_run(void);
 
 /* Packets between nodes have begun, or ceased, to arrive. */
 void sim_nodes_look(void);
+
+/* Whether the node has known for a while that another one owns the slot. */
+bool sim_knows_lost(int node, unsigned slot);
 
 /* Another node takes over from a primary, if there is one that may. */
 bool sim_fail_over(int old);

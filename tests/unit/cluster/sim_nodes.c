@@ -18,10 +18,12 @@
 enum {
     FIRST_NODES = 6,
     DETECT_MS = SIM_NODE_TIMEOUT_MS / 2 + 100, /* until another one leads */
-    WAKE_MS = 15,  /* until a node that was stopped knows: less than
-                      LEASE_SETTLE_NS */
-    HEAL_MS = 500, /* likewise, one that was cut off */
-    ELECTION_MS = 100
+    WAKE_MS = 15,   /* until a node that was stopped knows: less than
+                       LEASE_SETTLE_NS */
+    HEAL_MS = 500,  /* likewise, one that was cut off */
+    CHANGE_MS = 100 /* until a node that lost a role or a slot gets it again:
+                       a manual failover waits for a tick of the node, and a
+                       node refuses to import a slot that it owns */
 };
 
 struct sim_version *
@@ -116,6 +118,11 @@ learn(int index)
             next->member[index].primary != SIM_NOBODY) {
             node->demoted_ms = sim.now_ms;
         }
+        for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
+            if (next[-1].owner[slot] == index && next->owner[slot] != index) {
+                node->lost_ms[slot] = sim.now_ms;
+            }
+        }
         node->seen++;
     }
 }
@@ -182,10 +189,17 @@ sim_show(int node, size_t *version)
     return rig_topology(text, ok ? RIG_INFO : fails, id);
 }
 
+bool
+sim_knows_lost(int node, unsigned slot)
+{
+    return sim_newest()->owner[slot] != node &&
+           sim.version[sim.node[node].seen - 1].owner[slot] != node &&
+           sim.now_ms - sim.node[node].lost_ms[slot] >= CHANGE_MS;
+}
+
 /* ---- failures ------------------------------------------------------------ */
 
-/* A node asks for votes if it knows that it is a replica, and has for a while:
- * a manual failover waits for the primary, and looks every 100 ms. */
+/* A node asks for votes if it knows that it is a replica. */
 static bool
 may_be_elected(int index, int old)
 {
@@ -196,7 +210,7 @@ may_be_elected(int index, int old)
            sim_newest()->member[index].primary == old && node->up &&
            node->alone_ms == 0 && known->member[index].known &&
            known->member[index].primary != SIM_NOBODY &&
-           sim.now_ms - node->demoted_ms >= ELECTION_MS;
+           sim.now_ms - node->demoted_ms >= CHANGE_MS;
 }
 
 bool

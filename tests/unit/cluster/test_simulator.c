@@ -71,7 +71,7 @@ move_slots(void)
     }
     version = sim_change_cluster();
     for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
-        if (sim_below(3) == 0 && version->owner[slot] != to) {
+        if (sim_below(3) == 0 && sim_knows_lost(to, slot)) {
             version->owner[slot] = to;
             version->member[to].epoch = epoch;
         }

@@ -143,7 +143,7 @@ lead(struct sidecar *sidecar, uint64_t now_ms)
     holdings_slots(own, &others);
     slot_set_subtract(&others, &sidecar->claim.set);
     holdings_set(own, &others, 0);
-    own->follows[0] = '\0';
+    own->follows[0] = own->history[0] = '\0';
     sidecar->hooks.lead(sidecar->hooks.ctx);
     sidecar->role = SIDECAR_LEADS;
     keep(sidecar, now_ms);
@@ -341,6 +341,20 @@ begin(struct sidecar *sidecar, const char *source, const struct slot_set *set)
     (void)snprintf(claim->source, sizeof(claim->source), "%s", source);
 }
 
+/* Follows the source, if it is not the daemon that we follow now: our node may
+ * have become a replica of another one before it was promoted. */
+static void
+follow_source(struct sidecar *sidecar)
+{
+    const char *source = sidecar->own->follows;
+    int node = topology_find(sidecar->topology, slice_of(source));
+
+    if (node >= 0 && strcmp(sidecar->leader, source) != 0) {
+        memcpy(sidecar->leader, source, sizeof(sidecar->leader));
+        sidecar->hooks.follow(sidecar->hooks.ctx, node);
+    }
+}
+
 void
 claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -354,6 +368,7 @@ claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms)
             slot_set_add(&set, slot);
         }
     }
+    follow_source(sidecar);
     begin(sidecar, sidecar->own->follows, &set);
     claim->hand_off = true;
     claim->surveyed = false;

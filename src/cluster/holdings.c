@@ -5,6 +5,7 @@
  *   bloomery-slots 1
  *   node <40 hex digits> | -
  *   follows <40 hex digits> | -
+ *   history <40 hex digits> | -
  *   claimed <ranges, separated by blanks> | -
  *   held <first>[-<last>] <epoch>      for each range of one epoch, ascending
  *   known <first>[-<last>] <epoch>     likewise
@@ -30,6 +31,16 @@ holdings_set(struct holdings *holdings, const struct slot_set *set,
         holdings->held[slot] = epoch_plus_1;
         *known = epoch_plus_1 > *known ? epoch_plus_1 : *known;
     }
+}
+
+void
+holdings_clear(struct holdings *holdings)
+{
+    struct slot_set all;
+
+    holdings_slots(holdings, &all);
+    holdings_set(holdings, &all, 0);
+    holdings->follows[0] = holdings->history[0] = '\0';
 }
 
 /* Compares with itself, one byte on. */
@@ -120,8 +131,9 @@ holdings_write(const struct holdings *holdings, struct buf *out)
     size_t begin = out->len;
     char *end;
 
-    buf_printf(out, FIRST_LINE "node %s\nfollows %s\nclaimed ",
-               id_or_dash(holdings->node), id_or_dash(holdings->follows));
+    buf_printf(out, FIRST_LINE "node %s\nfollows %s\nhistory %s\nclaimed ",
+               id_or_dash(holdings->node), id_or_dash(holdings->follows),
+               id_or_dash(holdings->history));
     slot_set_write(out, &holdings->claimed);
     buf_printf(out, "%s\n", slot_set_is_empty(&holdings->claimed) ? "-" : "");
     write_table(out, "held", holdings->held);
@@ -236,6 +248,7 @@ parse_lines(struct slice text, struct holdings *holdings)
 
     if (!take_id(&text, "node", holdings->node) ||
         !take_id(&text, "follows", holdings->follows) ||
+        !take_id(&text, "history", holdings->history) ||
         !take_claimed(&text, &holdings->claimed)) {
         return false;
     }

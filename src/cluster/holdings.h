@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/slot_set.h"
 #include "cluster/topology.h"
+#include "journal/history.h"
 
 struct holdings {
     char node[TOPOLOGY_ID_LEN + 1]; /* beside which the daemon stands; "": none
@@ -21,6 +22,9 @@ struct holdings {
     /* "": the daemon leads, and its data is its own. Else it is a copy of the
      * data of the daemon beside this node. */
     char follows[TOPOLOGY_ID_LEN + 1];
+    /* Of a copy: the history of its log. Data with another history is not this
+     * copy any more. */
+    char history[HISTORY_ID_CHARS + 1];
     uint64_t held[CLUSTER_SLOTS]; /* epoch + 1; 0: not held */
     /* The highest epoch + 1 at which any daemon has held the slot, as far as
      * this one has heard. Not 0 and no holder: the data is lost. */
@@ -31,6 +35,9 @@ struct holdings {
 /* Holds these slots at this epoch + 1, or no more (0). */
 void holdings_set(struct holdings *holdings, const struct slot_set *set,
                   uint64_t epoch_plus_1);
+
+/* Holds nothing any more, and is no copy. */
+void holdings_clear(struct holdings *holdings);
 
 /* Raises known to what is held here and known there. Returns whether anything
  * has changed. */

@@ -243,12 +243,8 @@ follow(struct sidecar *sidecar, const char *leader)
 static void
 lead_at_once(struct sidecar *sidecar)
 {
-    struct slot_set all;
-
     if (sidecar->own->follows[0] != '\0') {
-        holdings_slots(sidecar->own, &all);
-        holdings_set(sidecar->own, &all, 0);
-        sidecar->own->follows[0] = '\0';
+        holdings_clear(sidecar->own);
         sidecar->dirty = true;
     }
     sidecar->role = SIDECAR_LEADS;
@@ -300,6 +296,7 @@ settle(struct sidecar *sidecar, uint64_t now_ms)
         return;
     }
     sidecar_give_await(sidecar, now_ms);
+    sidecar_copy_check(sidecar);
     follow_role(sidecar, now_ms);
     if (sidecar->role == SIDECAR_FOLLOWS && !claim_is_hand_off(sidecar)) {
         sidecar_copy_tick(sidecar, now_ms);
@@ -322,7 +319,6 @@ check_identity(struct sidecar *sidecar)
 {
     struct holdings *own = sidecar->own;
     const char *id = sidecar_node(sidecar)->id;
-    struct slot_set all;
 
     if (strcmp(own->node, id) == 0) {
         return;
@@ -333,9 +329,7 @@ check_identity(struct sidecar *sidecar)
                   "node are not served; their filters stay until they are "
                   "fetched from another daemon\"",
                   id, own->node);
-        holdings_slots(own, &all);
-        holdings_set(own, &all, 0);
-        own->follows[0] = '\0';
+        holdings_clear(own);
     }
     memcpy(own->node, id, sizeof(own->node));
     sidecar->dirty = true;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cluster/sidecar_copy.h"
 
+#include "base/log.h"
 #include "base/mem.h"
+#include "cluster/claim.h"
 #include "cluster/sidecar_state.h"
 
 enum {
@@ -23,6 +25,26 @@ sidecar_copy_reset(struct sidecar *sidecar)
     sidecar->copy_is_good = false;
     sidecar->offered_ms = 0;
     sidecar->offer_number = 0;
+}
+
+void
+sidecar_copy_check(struct sidecar *sidecar)
+{
+    struct holdings *own = sidecar->own;
+
+    if (own->follows[0] == '\0' ||
+        sidecar->hooks.is_of(sidecar->hooks.ctx, own->history)) {
+        return;
+    }
+    log_notice("cluster.sidecar", "other data has replaced a copy", "of=%s",
+               own->follows);
+    holdings_clear(own);
+    sidecar->copy_is_good = false;
+    sidecar->dirty = true;
+    sidecar->changed = true;
+    if (claim_is_hand_off(sidecar)) {
+        claim_cancel(sidecar);
+    }
 }
 
 static void
@@ -85,9 +107,11 @@ compare_offer(struct sidecar *sidecar)
         return;
     }
     if (strcmp(own->follows, sidecar->leader) != 0 ||
+        strcmp(own->history, history) != 0 ||
         memcmp(own->held, offer->holdings->held, sizeof(own->held)) != 0) {
         memcpy(own->held, offer->holdings->held, sizeof(own->held));
         memcpy(own->follows, sidecar->leader, sizeof(own->follows));
+        memcpy(own->history, history, sizeof(own->history));
         sidecar->dirty = true;
         sidecar->changed = true;
     }

@@ -15,6 +15,10 @@ void sidecar_copy_reset(struct sidecar *sidecar);
 /* Asks if it is time, and compares the last answer with our place. */
 void sidecar_copy_tick(struct sidecar *sidecar, uint64_t now_ms);
 
+/* Holds nothing any more if other data has replaced the copy: that of another
+ * leader, which has not said yet what it holds. */
+void sidecar_copy_check(struct sidecar *sidecar);
+
 /* Returns whether this answered the question. */
 bool sidecar_copy_answered(struct sidecar *sidecar, uint64_t number,
                            const struct sidecar_answer *answer);

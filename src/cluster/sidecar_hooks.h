@@ -84,6 +84,8 @@ struct sidecar_hooks {
     /* Where our log ends. */
     void (*where)(void *ctx, char ret_history[HISTORY_ID_CHARS + 1],
                   uint64_t *ret_position);
+    /* Whether our log is of this history, or continues it. */
+    bool (*is_of)(void *ctx, const char history[HISTORY_ID_CHARS + 1]);
     /* Asks; sidecar_answered follows, once, and not before this returns. */
     void (*ask)(void *ctx, const struct sidecar_ask *ask);
     /* Keeps of the slots those that have been copied from the daemon beside

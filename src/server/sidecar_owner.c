@@ -151,6 +151,19 @@ where(void *ctx, char ret_history[HISTORY_ID_CHARS + 1], uint64_t *ret_position)
     gate_leave(gate_of(mode), 0);
 }
 
+static bool
+is_of(void *ctx, const char history[HISTORY_ID_CHARS + 1])
+{
+    struct sidecar_mode *mode = ctx;
+    bool is;
+
+    gate_enter(gate_of(mode), 0);
+    is = history_covers(persist_history(mode->server->persist),
+                        slice_of(history), 0);
+    gate_leave(gate_of(mode), 0);
+    return is;
+}
+
 /* ---- questions ----------------------------------------------------------- */
 
 static void
@@ -468,6 +481,7 @@ const struct sidecar_hooks sidecar_owner_hooks = { .publish = publish,
                                                    .follow = follow,
                                                    .lead = lead,
                                                    .where = where,
+                                                   .is_of = is_of,
                                                    .ask = ask,
                                                    .copies = copies,
                                                    .has_keys = has_keys,

@@ -40,6 +40,12 @@ where(void *ctx, char ret_history[HISTORY_ID_CHARS + 1], uint64_t *ret_position)
     *ret_position = rig->position;
 }
 
+static bool
+is_of(void *ctx, const char history[HISTORY_ID_CHARS + 1])
+{
+    return strcmp(((struct rig *)ctx)->history, history) == 0;
+}
+
 static void
 ask(void *ctx, const struct sidecar_ask *question)
 {

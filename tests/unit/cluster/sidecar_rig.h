@@ -13,7 +13,7 @@
 #define RIG_HOOKS(owner)                                                       \
     {                                                                          \
         .publish = publish, .follow = follow, .lead = lead, .where = where,    \
-        .ask = ask, .copies = copies, .has_keys = has_keys,                    \
+        .is_of = is_of, .ask = ask, .copies = copies, .has_keys = has_keys,    \
         .release = release, .pull = begin_pull, .pull_until = pull_until,      \
         .pull_cancel = pull_cancel, .keep = keep, .is_kept = is_kept,          \
         .drop = drop, .poll = poll_soon, .ctx = (owner)                        \
@@ -38,8 +38,8 @@ struct rig {
     uint8_t state[CLUSTER_SLOTS];
     uint16_t source[CLUSTER_SLOTS];
     uint64_t leaving_until_ms;
-    int follows; /* -1: it leads; -2: neither was said */
-    char history[HISTORY_ID_CHARS + 1];
+    int follows;                        /* -1: it leads; -2: neither was said */
+    char history[HISTORY_ID_CHARS + 1]; /* of its log, the only one */
     uint64_t position;
     struct rig_ask ask[RIG_ASKS_MAX]; /* not yet answered */
     size_t asks;

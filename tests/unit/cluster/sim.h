@@ -27,6 +27,7 @@ enum {
     SIM_EVENTS_MAX = 4096,
     SIM_VERSIONS_MAX = 512,
     SIM_LOG_MAX = 100000,
+    SIM_HISTORIES_MAX = 4096,
     SIM_NOBODY = -1
 };
 
@@ -72,6 +73,7 @@ struct sim_change {
 /* Holdings of the slots that are used, and a set of these. */
 struct sim_holdings {
     char node[TOPOLOGY_ID_LEN + 1], follows[TOPOLOGY_ID_LEN + 1];
+    char history[HISTORY_ID_CHARS + 1];
     uint64_t held[SIM_SLOTS], known[SIM_SLOTS];
     uint8_t claimed;
 };
@@ -137,6 +139,7 @@ struct sim_world {
     size_t events;
     uint64_t truth[SIM_SLOTS], lost[SIM_SLOTS];
     uint64_t histories;
+    uint64_t before[SIM_HISTORIES_MAX]; /* the history that each continues */
     uint64_t writes, refused, split, moves, copies, failovers, faults, forced;
     bool told;
 };

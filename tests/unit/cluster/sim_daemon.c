@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { TICK_MS = 5 };
@@ -64,6 +65,7 @@ pack(const struct holdings *holdings)
 
     memcpy(packed.node, holdings->node, sizeof(packed.node));
     memcpy(packed.follows, holdings->follows, sizeof(packed.follows));
+    memcpy(packed.history, holdings->history, sizeof(packed.history));
     for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
         packed.held[slot] = holdings->held[sim_slot(slot)];
         packed.known[slot] = holdings->known[sim_slot(slot)];
@@ -80,6 +82,7 @@ unpack(const struct sim_holdings *packed)
 
     memcpy(holdings.node, packed->node, sizeof(holdings.node));
     memcpy(holdings.follows, packed->follows, sizeof(holdings.follows));
+    memcpy(holdings.history, packed->history, sizeof(holdings.history));
     for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
         holdings.held[sim_slot(slot)] = packed->held[slot];
         holdings.known[sim_slot(slot)] = packed->known[slot];
@@ -119,6 +122,15 @@ publish(void *ctx, const struct sidecar_map *map)
     }
 }
 
+/* Its log continues under another name. */
+static void
+renew(struct sim_daemon *d)
+{
+    assert_true(sim.histories + 1 < SIM_HISTORIES_MAX);
+    sim.before[++sim.histories] = d->history;
+    d->history = sim.histories;
+}
+
 static void
 follow(void *ctx, int node)
 {
@@ -137,7 +149,7 @@ lead(void *ctx)
     sim_tell("daemon %d leads", sim_index(d));
     if (d->leader != SIM_NOBODY) {
         d->leader = SIM_NOBODY;
-        d->history = ++sim.histories;
+        renew(d);
     }
 }
 
@@ -149,6 +161,18 @@ where(void *ctx, char ret_history[HISTORY_ID_CHARS + 1], uint64_t *ret_position)
     (void)snprintf(ret_history, HISTORY_ID_CHARS + 1, "%040" PRIu64,
                    d->history);
     *ret_position = d->length;
+}
+
+static bool
+is_of(void *ctx, const char history[HISTORY_ID_CHARS + 1])
+{
+    uint64_t wanted = strtoull(history, NULL, 10);
+    uint64_t at = ((const struct sim_daemon *)ctx)->history;
+
+    while (at != 0 && at != wanted) {
+        at = sim.before[at];
+    }
+    return at != 0;
 }
 
 static struct sim_event *
@@ -327,7 +351,7 @@ sim_start(int index)
     memset(d->state, SLOT_AWAY, sizeof(d->state));
     memset(d->checked, 0, sizeof(d->checked));
     if (d->leader == SIM_NOBODY) {
-        d->history = ++sim.histories;
+        renew(d);
     }
     sim_disturb(index);
 }

@@ -21,6 +21,8 @@ some(uint64_t *seed)
     if (test_random_below(seed, 2) == 0) {
         (void)snprintf(holdings->follows, sizeof(holdings->follows), "%s",
                        RIG_B);
+        (void)snprintf(holdings->history, sizeof(holdings->history), "%s",
+                       RIG_C);
     }
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         if (test_random_below(seed, 50) == 0) {
@@ -97,7 +99,9 @@ reads(const char *lines)
     return good;
 }
 
-#define HEAD "bloomery-slots 1\nnode " RIG_A "\nfollows -\nclaimed -\n"
+#define HEAD                                                                   \
+    "bloomery-slots 1\nnode " RIG_A "\nfollows -\nhistory -\n"                 \
+    "claimed -\n"
 
 TEST(lines_that_contradict_each_other_are_refused)
 {
@@ -113,10 +117,14 @@ TEST(lines_that_contradict_each_other_are_refused)
     assert_false(reads(HEAD "held 0-5\n"));
     assert_false(reads(HEAD "kept 0-5 3\n"));
     assert_false(reads(HEAD "\n"));
-    assert_false(reads("bloomery-slots 1\nnode x\nfollows -\nclaimed -\n"));
-    assert_false(reads("bloomery-slots 1\nnode -\nfollows -\nclaimed \n"));
-    assert_false(reads("bloomery-slots 1\nnode -\nfollows -\nclaimed 5-\n"));
+    assert_false(
+        reads("bloomery-slots 1\nnode x\nfollows -\nhistory -\nclaimed -\n"));
+    assert_false(
+        reads("bloomery-slots 1\nnode -\nfollows -\nhistory -\nclaimed \n"));
+    assert_false(
+        reads("bloomery-slots 1\nnode -\nfollows -\nhistory -\nclaimed 5-\n"));
     assert_false(reads("bloomery-slots 1\nnode -\nclaimed -\n"));
+    assert_false(reads("bloomery-slots 1\nnode -\nfollows -\nclaimed -\n"));
 }
 
 TEST(what_others_held_is_learned_once)

@@ -92,6 +92,49 @@ TEST(a_copy_of_another_history_is_not_shown)
     mem_free(of_a);
 }
 
+/* The leader that it follows now has sent its data, and died before it said
+ * what it holds. */
+TEST(a_copy_that_other_data_has_replaced_holds_nothing)
+{
+    static const char follows_b[] = RIG_A
+        " 10.0.0.1:7000@17000 master - 0 0 1 connected 0-4 6-5460\n" RIG_B
+        " 10.0.0.2:7001@17001 master - 0 1 2 connected 5 5461-10922\n" RIG_R
+        " 10.0.0.4:7003@17003 myself,slave " RIG_B " 0 1 2 connected\n";
+    static const char leads[] = RIG_A
+        " 10.0.0.1:7000@17000 master - 0 0 1 connected 0-4 6-5460\n" RIG_B
+        " 10.0.0.2:7001@17001 slave " RIG_R " 0 1 9 connected\n" RIG_R
+        " 10.0.0.4:7003@17003 myself,master - 0 1 9 connected 5 5461-10922\n";
+
+    for (int replaced = 0; replaced < 2; replaced++) {
+        struct holdings *of_a = mem_zalloc(sizeof(*of_a));
+        struct sidecar_answer answer;
+        struct rig rig;
+
+        of_a->held[5] = of_a->known[5] = 2;
+        rig_init(&rig, NULL);
+        rig_poll(&rig, R_FOLLOWS);
+        rig_tick(&rig, 50);
+        answer = holds(&rig, of_a, 0);
+        answer_leader(&rig, &answer);
+        rig_tick(&rig, 50);
+        assert_string_equal(rig.kept.follows, RIG_A);
+        assert_string_equal(rig.kept.history, rig.history);
+        rig_poll(&rig, follows_b);
+        assert_int_equal(rig.follows, 1);
+        if (replaced == 1) {
+            (void)snprintf(rig.history, sizeof(rig.history), "%040d", 7);
+        }
+        rig_tick(&rig, 50);
+        assert_int_equal(rig.kept.held[5], replaced == 1 ? 0 : 2);
+        rig_poll(&rig, leads);
+        assert_int_equal(rig.state[5], SLOT_HELD);
+        /* It hands over what is a copy of A's, from A. */
+        assert_int_equal(rig.follows, replaced == 1 ? -1 : 0);
+        rig_fini(&rig);
+        mem_free(of_a);
+    }
+}
+
 TEST(a_leader_that_follows_is_no_leader)
 {
     struct holdings *of_a = mem_zalloc(sizeof(*of_a));

@@ -120,6 +120,7 @@ add_node(void)
         memset(&d->kept, 0, sizeof(d->kept));
         memset(d->items, 0, sizeof(d->items));
         d->length = 0;
+        d->history = 0;
         d->leader = SIM_NOBODY;
         sim_tell("node %d is added", i);
         sim_start(i);

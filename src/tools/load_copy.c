@@ -171,7 +171,8 @@ copy_pieces(struct copying *copying, struct slice key, int64_t ttl_ms)
 {
     bool whole = false, over = false, go = false;
 
-    if (!load_target_claim(&copying->target, copying->source.db, key, &go) ||
+    if (!load_target_claim_name(&copying->target, copying->source.db, key,
+                                &go) ||
         !go) {
         return !copying->target.stopped && !copying->source.link.failed;
     }

@@ -462,9 +462,10 @@ ask_exists(struct load_target *target, uint64_t db, struct slice key,
     return true;
 }
 
-bool
-load_target_claim(struct load_target *target, uint64_t db, struct slice key,
-                  bool *ret_go)
+/* `deletes`: under --existing replace, a filter that is there goes now. */
+static bool
+claim(struct load_target *target, uint64_t db, struct slice key, bool deletes,
+      bool *ret_go)
 {
     const struct slice delete[] = { slice_lit("DEL"), key };
     bool exists = false;
@@ -477,7 +478,7 @@ load_target_claim(struct load_target *target, uint64_t db, struct slice key,
     *ret_go = true;
     if (target->load->existing == LOAD_EXISTING_REPLACE) {
         return load_target_note(target, db, key, LOAD_KEY_OURS) &&
-               load_target_command(target, db, key, delete, 2);
+               (!deletes || load_target_command(target, db, key, delete, 2));
     }
     if (!ask_exists(target, db, key, &exists)) {
         return false;
@@ -487,6 +488,20 @@ load_target_claim(struct load_target *target, uint64_t db, struct slice key,
         return take_busy(target, db, key);
     }
     return load_target_note(target, db, key, LOAD_KEY_OURS);
+}
+
+bool
+load_target_claim(struct load_target *target, uint64_t db, struct slice key,
+                  bool *ret_go)
+{
+    return claim(target, db, key, true, ret_go);
+}
+
+bool
+load_target_claim_name(struct load_target *target, uint64_t db,
+                       struct slice key, bool *ret_go)
+{
+    return claim(target, db, key, false, ret_go);
 }
 
 /* ---- rounds -------------------------------------------------------------- */

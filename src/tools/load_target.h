@@ -63,10 +63,16 @@ bool load_target_restore_rdb(struct load_target *target,
                              const struct rdb_filter *filter);
 
 /* Prepares for a command that may create the key: asks whether the server has
- * it, if nobody knows. Sets *ret_go: the command may go out. It may not to a
- * database that --db leaves out. */
+ * it, if nobody knows. With --existing replace it deletes the key instead. Sets
+ * *ret_go: the command may go out. It may not to a database that --db leaves
+ * out. */
 bool load_target_claim(struct load_target *target, uint64_t db,
                        struct slice key, bool *ret_go);
+
+/* Does the same for a filter that RENAME will bring whole: with --existing
+ * replace the former filter stays until then. */
+bool load_target_claim_name(struct load_target *target, uint64_t db,
+                            struct slice key, bool *ret_go);
 
 /* Passes a command on. Its reply is looked at; key is what messages name. */
 bool load_target_command(struct load_target *target, uint64_t db,

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from lib import rdb, resp, servers
-from lib.loads import (INCOMPLETE, UNREADABLE, figures, load, present, to)
+from lib.loads import (DONE, INCOMPLETE, UNREADABLE, figures, load, present, to)
 
 DUMPS = rdb.dumps()
 
@@ -238,6 +238,23 @@ def test_a_filter_that_changes_all_the_time_is_refused(server):
     assert figures(got)["refused"] == 1
     with server.conn() as conn:
         assert conn.call("DBSIZE") == 0
+
+
+@pytest.mark.parametrize("source,status", [
+    ({"pieces": True}, DONE),
+    ({}, INCOMPLETE),                               # SCANDUMP is refused
+    ({"pieces": True, "changes": 3}, INCOMPLETE),
+    ({"lie": ("BF.SCANDUMP", b"hello\r\n")}, UNREADABLE)])
+def test_pieces_replace_a_filter_only_when_they_are_all_there(server, source,
+                                                              status):
+    with server.conn() as conn:
+        conn.call("BF.ADD", "a", "former item")
+    copy(server, Old({"a": DUMPS[0]}, dump=False, **source),
+         "--existing", "replace", status=status)
+    assert present(server, "a", ["former item"]) == (status != DONE)
+    assert present(server, "a", DUMPS[0].items) == (status == DONE)
+    with server.conn() as conn:
+        assert conn.call("DBSIZE") == 1
 
 
 def test_the_filters_of_a_bloomery_come_in_pieces(server, filled):

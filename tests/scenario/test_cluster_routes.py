@@ -220,8 +220,8 @@ def test_the_endpoint_is_the_preferred_one(start_server, made, kind, slots, move
     with server.conn() as conn:
         row = conn.call("CLUSTER", "SLOTS")[1][2]
         assert [row[0], row[3]] == slots
-        assert conn.call("BF.ADD", "foo", "x") == resp.Error(
-            "MOVED %d %s" % (FOO, moved))
+        wait_until(lambda: conn.call("BF.ADD", "foo", "x") == resp.Error(
+            "MOVED %d %s" % (FOO, moved)), what="the redirect")
 
 
 def test_a_port_that_clients_cannot_reach_is_warned_of(start_server, made):

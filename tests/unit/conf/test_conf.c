@@ -74,7 +74,8 @@ TEST(every_row_is_whole_and_has_a_name_of_its_own)
                     row->type == CONF_EVENTS || row->type == CONF_PERCENTILES);
         assert_true(row->base_name == NULL || row->type == CONF_STRING);
         assert_true((row->type == CONF_ENUM) == (row->choices != NULL));
-        assert_true((row->type == CONF_RATE) == (row->bad_range != NULL));
+        assert_true(row->type == CONF_STRINGS ||
+                    (row->type == CONF_RATE) == (row->bad_range != NULL));
         assert_ptr_equal(conf_find(slice_of(row->name)), row);
         len = strlen(row->text);
         assert_true(len > 0 && row->text[len - 1] == '.');

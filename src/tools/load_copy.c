@@ -172,9 +172,11 @@ copy_pieces(struct copying *copying, struct slice key, int64_t ttl_ms)
     bool whole = false, over = false, go = false;
 
     if (!load_target_claim_name(&copying->target, copying->source.db, key,
-                                &go) ||
-        !go) {
-        return !copying->target.stopped && !copying->source.link.failed;
+                                &go)) {
+        return false;
+    }
+    if (!go) {
+        return true;
     }
     for (int i = 0; i < ATTEMPTS && !whole && !over; i++) {
         if (!gather(copying, key, &whole, &over) ||

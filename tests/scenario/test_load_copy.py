@@ -257,6 +257,17 @@ def test_pieces_replace_a_filter_only_when_they_are_all_there(server, source,
         assert conn.call("DBSIZE") == 1
 
 
+def test_a_copy_stops_if_it_cannot_ask_for_a_key(start_server):
+    server = start_server("--maxclients", "2")
+    with server.conn() as conn:
+        servers.wait_until(lambda: b"connected_clients:1\r\n" in
+                           conn.call("INFO", "clients"))
+        got = copy(server, Old(PIECES, dump=False, pieces=True),
+                   status=UNREADABLE)
+        assert b"max number of clients" in got.stderr
+        assert b"stopped: " in got.stderr
+
+
 def test_the_filters_of_a_bloomery_come_in_pieces(server, filled):
     got = figures(copy(server, filled, "--scandump"))
     assert got["filters restored"] == 300 and got["pieces (SCANDUMP)"] >= 600

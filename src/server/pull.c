@@ -194,17 +194,20 @@ pull_ahead(struct server *server, const struct pull_source *source,
     const char *refused = refusal(pulls, source->slots);
     struct pull **last = &pulls->first;
     struct slot_set pulled;
+    unsigned ahead = 0;
 
     pull_slots(server, &pulled);
+    for (; *last != NULL; last = &(*last)->next) {
+        ahead += (*last)->ahead;
+    }
     if (refused == NULL && slot_set_intersects(&pulled, source->slots)) {
         refused = "some of the slots are being taken over already";
+    } else if (refused == NULL && ahead >= PULLS_AHEAD_MAX) {
+        refused = PULLS_AHEAD_TOO_MANY;
     }
     if (refused != NULL) {
         (void)snprintf(ret_reason, reason_size, "%s", refused);
         return 0;
-    }
-    while (*last != NULL) {
-        last = &(*last)->next;
     }
     *last = make(pulls, source);
     (*last)->ahead = true;

@@ -23,6 +23,11 @@ struct pulls;
 struct replication;
 struct server;
 
+/* Only one pull does not copy ahead: that of the claim that runs. */
+enum { PULLS_AHEAD_MAX = 16, PULLS_MAX = PULLS_AHEAD_MAX + 1 };
+#define PULLS_AHEAD_TOO_MANY                                                   \
+    "16 copies run or wait already: finish or abandon one first"
+
 /* What to take over: slots, from the server at host:port. */
 struct pull_source {
     const struct slot_set *slots;
@@ -32,9 +37,9 @@ struct pull_source {
 
 /* Begins to copy slots ahead of their claim, from a server to which it logs in
  * as replicas do (masteruser, masterauth, tls-replication). Returns the pull's
- * id, or 0: this server is a replica, its hashes have no slots, or another pull
- * has some of the slots; ret_reason says which. A drop of these slots
- * (slot_drop_begin) ends. */
+ * id, or 0: this server is a replica, its hashes have no slots, another pull
+ * has some of the slots, or PULLS_AHEAD_MAX copy ahead; ret_reason says which.
+ * A drop of these slots (slot_drop_begin) ends. */
 uint64_t pull_ahead(struct server *server, const struct pull_source *source,
                     const struct pull_hooks *hooks, char *ret_reason,
                     size_t reason_size);

@@ -63,6 +63,7 @@ pull_list(const struct server *server, struct pull_progress *ret_list,
                                                 .state = PULL_QUEUED,
                                                 .slots = pull->slots,
                                                 .port = pull->port,
+                                                .ahead = pull->ahead,
                                                 .claimed = pull->claim.runs };
             memcpy(progress->host, pull->host, sizeof(progress->host));
             if (count == 0 && pulls->runs) {

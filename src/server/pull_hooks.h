@@ -35,7 +35,8 @@ struct pull_progress {
     struct slot_set slots;
     char host[ROLE_HOST_MAX];
     unsigned port;
-    bool claimed;         /* or some of its slots; else it copies ahead */
+    bool ahead;           /* copies slots that nobody has claimed yet */
+    bool claimed;         /* it, or some of its slots */
     uint64_t age_ms;      /* since it left QUEUED; 0: it has not */
     uint64_t keys, bytes; /* adopted, or while it LOADS, received */
     unsigned attempts;    /* connections that led to a snapshot */

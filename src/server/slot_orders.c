@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { PULLS_MAX = 16, ORDERS_MAX = 64 };
+enum { ORDERS_MAX = 64 };
 
 struct order {
     struct order *next;
@@ -27,11 +27,11 @@ struct order {
 
 struct slot_orders {
     struct replication *r;
-    pthread_mutex_t mutex; /* guards what follows */
-    struct order *first, **last;
-    size_t count; /* of orders */
+    pthread_mutex_t mutex;       /* guards what follows */
+    struct order *first, **last; /* an order stays until it is carried out */
+    size_t count;                /* of orders */
     struct pull_progress pulls[PULLS_MAX];
-    size_t pull_count; /* may be more than there are */
+    size_t pull_count;
     struct slot_set dropped;
     uint64_t deleted;
     uint64_t done, failed;     /* pulls that were ordered here */
@@ -70,22 +70,29 @@ add(struct slot_orders *orders, const struct order *order)
     return added;
 }
 
-/* Returns whether a pull or an order to pull has one of the slots. */
+/* Returns whether a pull or an order to pull has one of the slots, and how many
+ * there are that copy ahead. */
 static bool
-is_pulled(struct slot_orders *orders, const struct slot_set *slots)
+is_pulled(struct slot_orders *orders, const struct slot_set *slots,
+          size_t *ret_ahead)
 {
     bool found = false;
+    size_t ahead = 0;
 
     pthread_mutex_lock(&orders->mutex);
-    for (size_t i = 0; i < orders->pull_count && i < PULLS_MAX; i++) {
+    for (size_t i = 0; i < orders->pull_count; i++) {
         found = found || slot_set_intersects(&orders->pulls[i].slots, slots);
+        ahead += orders->pulls[i].ahead;
     }
     for (const struct order *order = orders->first; order != NULL;
          order = order->next) {
-        found = found || (order->what == ORDER_PULL &&
-                          slot_set_intersects(&order->slots, slots));
+        if (order->what == ORDER_PULL) {
+            found = found || slot_set_intersects(&order->slots, slots);
+            ahead++;
+        }
     }
     pthread_mutex_unlock(&orders->mutex);
+    *ret_ahead = ahead;
     return found;
 }
 
@@ -103,15 +110,20 @@ prepare(void *ctx, const struct slot_set *slots, struct slice host,
 {
     struct slot_orders *orders = orders_of(ctx);
     struct order order = { .what = ORDER_PULL, .slots = *slots, .port = port };
+    size_t ahead;
 
     if (orders->r->server->service.role.replica) {
         (void)snprintf(ret_reason, size,
                        "this server is a replica: ask its primary");
         return false;
     }
-    if (is_pulled(orders, slots)) {
+    if (is_pulled(orders, slots, &ahead)) {
         (void)snprintf(ret_reason, size,
                        "some of these slots are being taken over already");
+        return false;
+    }
+    if (ahead >= PULLS_AHEAD_MAX) {
+        (void)snprintf(ret_reason, size, PULLS_AHEAD_TOO_MANY);
         return false;
     }
     CHECK(host.len < sizeof(order.host));
@@ -149,8 +161,9 @@ finish(void *ctx, const struct slot_set *slots, struct slice history,
     struct order order = { .what = ORDER_FINISH,
                            .slots = *slots,
                            .position = position };
+    size_t ahead;
 
-    if (!is_pulled(orders, slots)) {
+    if (!is_pulled(orders, slots, &ahead)) {
         (void)snprintf(ret_reason, size,
                        "these slots are not being taken over");
         return false;
@@ -197,7 +210,7 @@ describe(void *ctx, struct buf *text)
     }
     pthread_mutex_lock(&orders->mutex);
     buf_printf(text, "slot_pulls:%zu\r\n", orders->pull_count);
-    for (size_t i = 0; i < orders->pull_count && i < PULLS_MAX; i++) {
+    for (size_t i = 0; i < orders->pull_count; i++) {
         describe_pull(&orders->pulls[i], i, text);
     }
     buf_printf(text,
@@ -292,7 +305,7 @@ let_go(const struct slot_orders *orders, const struct order *order)
     struct slot_set left;
     size_t count = pull_list(server, list, PULLS_MAX);
 
-    for (size_t i = 0; i < count && i < PULLS_MAX; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (slot_set_intersects(&list[i].slots, &order->slots) &&
             pull_abandon(server, list[i].id, &left)) {
             slot_set_unite(&slots, &left);
@@ -305,7 +318,8 @@ let_go(const struct slot_orders *orders, const struct order *order)
     slot_drop_begin(server, &slots);
 }
 
-/* Ends the pulls of these slots at a position. */
+/* Ends each pull that has any of these slots at a position: for all of its
+ * slots, also those that the order does not name. */
 static void
 finish_pulls(struct slot_orders *orders, const struct order *order)
 {
@@ -314,7 +328,7 @@ finish_pulls(struct slot_orders *orders, const struct order *order)
     size_t count = pull_list(server, list, PULLS_MAX);
 
     orders->finish_ns = clock_mono_ns();
-    for (size_t i = 0; i < count && i < PULLS_MAX; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (!list[i].claimed &&
             slot_set_intersects(&list[i].slots, &order->slots)) {
             (void)pull_until(server, list[i].id, order->history,
@@ -341,50 +355,64 @@ carry_out(struct slot_orders *orders, const struct order *order)
 }
 
 static struct order *
-take(struct slot_orders *orders)
+first_of(struct slot_orders *orders)
 {
     struct order *order;
 
     pthread_mutex_lock(&orders->mutex);
     order = orders->first;
-    if (order != NULL) {
-        orders->first = order->next;
-        orders->count--;
-        if (orders->first == NULL) {
-            orders->last = &orders->first;
-        }
-    }
     pthread_mutex_unlock(&orders->mutex);
     return order;
 }
 
+/* The mutex is locked. */
+static void
+publish(struct slot_orders *orders)
+{
+    const struct server *server = orders->r->server;
+
+    orders->pull_count = pull_list(server, orders->pulls, PULLS_MAX);
+    CHECK(orders->pull_count <= PULLS_MAX);
+    slot_drop_describe(server, &orders->dropped, &orders->deleted);
+}
+
+static void
+remove_first(struct slot_orders *orders)
+{
+    struct order *order = orders->first;
+
+    orders->first = order->next;
+    orders->count--;
+    if (orders->first == NULL) {
+        orders->last = &orders->first;
+    }
+    mem_free(order);
+}
+
+/* An order and the pull that it begins or ends change places in one step, so
+ * that another loop sees always one of them. */
 void
 slot_orders_look(struct slot_orders *orders)
 {
-    struct order *order;
-    bool any = false;
+    const struct order *order;
 
-    while ((order = take(orders)) != NULL) {
+    while ((order = first_of(orders)) != NULL) {
         carry_out(orders, order);
-        mem_free(order);
-        any = true;
-    }
-    if (any) {
-        slot_orders_publish(orders);
+        pthread_mutex_lock(&orders->mutex);
+        publish(orders);
+        remove_first(orders);
+        pthread_mutex_unlock(&orders->mutex);
     }
 }
 
 void
 slot_orders_publish(struct slot_orders *orders)
 {
-    const struct server *server = orders->r->server;
-
     if (!key_hash_has_slots()) {
         return;
     }
     pthread_mutex_lock(&orders->mutex);
-    orders->pull_count = pull_list(server, orders->pulls, PULLS_MAX);
-    slot_drop_describe(server, &orders->dropped, &orders->deleted);
+    publish(orders);
     pthread_mutex_unlock(&orders->mutex);
 }
 
@@ -408,13 +436,11 @@ slot_orders_new(struct replication *r)
 void
 slot_orders_free(struct slot_orders *orders)
 {
-    struct order *order;
-
     if (orders == NULL) {
         return;
     }
-    while ((order = take(orders)) != NULL) {
-        mem_free(order);
+    while (orders->first != NULL) {
+        remove_first(orders);
     }
     (void)pthread_mutex_destroy(&orders->mutex);
     mem_free(orders);

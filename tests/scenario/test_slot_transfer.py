@@ -202,3 +202,46 @@ def test_pulls_run_one_after_the_other(member):
     assert {"cluster_transfers:1", "cluster_transfers_done:1",
             "cluster_transfers_failed:0", "cluster_transferred_slots:1",
             "cluster_transferred_keys:1"} <= set(shown)
+
+
+def slots_shown(target):
+    got = status(target)
+    return [got["slot_pull%d" % n].partition("slots=")[2].partition(",")[0]
+            for n in range(int(got["slot_pulls"]))]
+
+
+def test_each_of_many_copies_is_seen_until_there_are_too_many(member):
+    """All wait for a source that does not answer. Orders that follow at once find
+    the ones before."""
+    target = member(slots="")
+    history = "0" * 40
+    with target.conn() as conn:
+        for slot in range(16):
+            assert conn.call("SIDECAR", "PREPARE", slot, "127.0.0.1", 1) == b"OK"
+        for _ in range(2):
+            with pytest.raises(resp.Error, match="16 copies run or wait already"):
+                raise_error(conn.call("SIDECAR", "PREPARE", 16, "127.0.0.1", 1))
+            wait_until(lambda: len(slots_shown(target)) == 16, 10, "all have begun")
+        assert slots_shown(target) == [str(n) for n in range(16)]
+        assert conn.call("SIDECAR", "FINISH", 15, history, 1) == b"OK"
+        assert conn.call("SIDECAR", "ABANDON", 15) == b"OK"
+        wait_until(lambda: len(slots_shown(target)) == 15, 10, "it has ended")
+        assert conn.call("SIDECAR", "PREPARE", 16, "127.0.0.1", 1) == b"OK"
+        wait_until(lambda: slots_shown(target)[-1] == "16", 10, "it has begun")
+        assert conn.call("SIDECAR", "ABANDON", "0-16383") == b"OK"
+        wait_until(lambda: status(target)["slot_pulls"] == "0", 10, "all have ended")
+
+
+def test_an_order_is_seen_while_it_is_carried_out(member):
+    """On a loop of its own, a client finds its copy at every moment."""
+    target = member(slots="")
+    finish_it = resp.command("SIDECAR", "FINISH", 1, "0" * 40, 1)
+    with target.conn() as one, target.conn() as other:
+        for number in range(400):
+            conn = (one, other)[number % 2]
+            conn.send(resp.command("SIDECAR", "PREPARE", 1, "127.0.0.1", 1) +
+                      finish_it * 50)
+            assert [conn.read() for _ in range(51)] == [b"OK"] * 51, number
+            wait_until(lambda: status(target)["slot_pulls"] == "1", 10, "it has begun")
+            assert conn.call("SIDECAR", "ABANDON", 1) == b"OK"
+            wait_until(lambda: status(target)["slot_pulls"] == "0", 10, "it has ended")

@@ -29,6 +29,7 @@ enum {
     PATH_BYTES = 4096,
     MANIFEST_BYTES = 1024 * 1024,
     LINE_WORDS_MAX = 32,
+    RDB_MARK_BYTES = 6, /* VALKEY, or REDIS and a digit */
 };
 
 struct file {
@@ -77,15 +78,14 @@ close_file(struct file *file)
     mem_free(file->bytes);
 }
 
-/* rdb_source: reads the next bytes. */
+/* Reads the next bytes, behind the first `kept` bytes of the buffer. */
 static bool
-next(void *ctx, struct slice *ret_bytes)
+next_behind(struct file *file, size_t kept, struct slice *ret_bytes)
 {
-    struct file *file = ctx;
     ssize_t got;
 
     do {
-        got = read(file->fd, file->bytes, READ_BYTES);
+        got = read(file->fd, file->bytes + kept, READ_BYTES - kept);
     } while (got < 0 && errno == EINTR);
     if (got < 0) {
         tool_complain(&file->load->tool, LOAD_UNREADABLE,
@@ -98,8 +98,15 @@ next(void *ctx, struct slice *ret_bytes)
     }
     file->read += (uint64_t)got;
     tool_bar_add(&file->load->tool, (uint64_t)got);
-    *ret_bytes = (struct slice){ file->bytes, (size_t)got };
+    *ret_bytes = (struct slice){ file->bytes, kept + (size_t)got };
     return true;
+}
+
+/* rdb_source: reads the next bytes. */
+static bool
+next(void *ctx, struct slice *ret_bytes)
+{
+    return next_behind(ctx, 0, ret_bytes);
 }
 
 /* ---- RDB ----------------------------------------------------------------- */
@@ -197,11 +204,24 @@ read_commands(struct loading *loading, struct file *file, struct slice bytes)
     return ok;
 }
 
+/* Reads the first bytes, which may be fewer only at the end of the file: a pipe
+ * may hand out one at a time. */
+static bool
+read_start(struct file *file, struct slice *ret_bytes)
+{
+    *ret_bytes = slice_lit("");
+    while (ret_bytes->len < RDB_MARK_BYTES &&
+           next_behind(file, ret_bytes->len, ret_bytes)) {
+    }
+    return !file->failed;
+}
+
 static bool
 is_rdb(struct slice bytes)
 {
-    return bytes.len >= 6 && (memcmp(bytes.data, "REDIS", 5) == 0 ||
-                              memcmp(bytes.data, "VALKEY", 6) == 0);
+    return bytes.len >= RDB_MARK_BYTES &&
+           (memcmp(bytes.data, "REDIS", 5) == 0 ||
+            memcmp(bytes.data, "VALKEY", RDB_MARK_BYTES) == 0);
 }
 
 /* Reads one AOF, with the RDB in front if it has one. */
@@ -209,14 +229,14 @@ static bool
 read_aof(struct loading *loading, const char *path, bool last)
 {
     struct file file;
-    struct slice bytes = slice_lit("");
+    struct slice bytes;
     bool ok;
 
     if (!open_file(&file, loading->load, path)) {
         return false;
     }
     file.last = last;
-    ok = next(&file, &bytes) || !file.failed;
+    ok = read_start(&file, &bytes);
     if (ok && is_rdb(bytes)) {
         ok = read_rdb(loading, &file, bytes, &bytes);
     }

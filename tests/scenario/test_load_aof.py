@@ -3,13 +3,17 @@
 # bloomery-load aof: a plain AOF, one with an RDB in front, and the directory that
 # Debian's redis-server writes.
 
+import fcntl
 import os
 import struct
+import subprocess
+import termios
 
 import pytest
 
 from lib import rdb, resp, servers, sources
-from lib.loads import (INCOMPLETE, UNREADABLE, USAGE, figures, load, present, to)
+from lib.loads import (DONE, INCOMPLETE, UNREADABLE, USAGE, figures, load, present,
+                       program, to)
 
 DUMPS = rdb.dumps()
 
@@ -57,6 +61,23 @@ def test_an_rdb_in_front(server, tmp_path):
     got = figures(load_aof(server, path))
     assert present(server, "one", DUMPS[0].items + [b"more"])
     assert got["filters restored"] == 1 and got["written by"].startswith("redis")
+
+
+def is_empty(pipe):
+    return fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)) == bytes(4)
+
+
+@pytest.mark.parametrize("first", [1, 3, 5])
+def test_a_pipe_hands_out_an_rdb_a_few_bytes_at_a_time(server, first):
+    with subprocess.Popen([program(), *to(server), "aof", "-"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as tool:
+        tool.stdin.write(ONE[:first])
+        tool.stdin.flush()
+        servers.wait_until(lambda: is_empty(tool.stdin))
+        tool.communicate(ONE[first:] + commands("SELECT 0", "BF.ADD one more"),
+                         timeout=60 * servers.time_factor())
+    assert tool.returncode == DONE
+    assert present(server, "one", DUMPS[0].items + [b"more"])
 
 
 @pytest.fixture

@@ -23,7 +23,8 @@
 #include <stdio.h>
 
 enum {
-    RETRY_MS = 100,        /* after a claim that failed */
+    RETRY_MS = 100,        /* after a claim that failed, or an answer that did
+                              not come */
     FENCE_LASTS_MS = 10000 /* then a fenced slot that our node has not lost
                               counts as wanted */
 };
@@ -187,6 +188,13 @@ fenced(struct sidecar *sidecar, const struct sidecar_answer *answer,
     }
 }
 
+/* Whether this state has lasted for as long as a daemon may be silent. */
+static bool
+is_patient(const struct sidecar *sidecar, uint64_t now_ms)
+{
+    return now_ms - sidecar->claim.since_ms >= sidecar->options.silence_ms;
+}
+
 static void
 answered_fence(struct sidecar *sidecar, const struct sidecar_answer *answer,
                uint64_t now_ms)
@@ -202,6 +210,10 @@ answered_fence(struct sidecar *sidecar, const struct sidecar_answer *answer,
         claim->refused = answer->kind == SIDECAR_REFUSED;
         enter(sidecar, CLAIM_WAITS, now_ms);
         survey_hurry(sidecar);
+    } else if (answer->kind == SIDECAR_SILENT && claim->state == CLAIM_FENCES &&
+               !is_patient(sidecar, now_ms)) {
+        claim->silent_ms = now_ms; /* it may have stopped, and a new copy would
+                                      take long: it is asked again */
     } else {
         sidecar->hooks.pull_cancel(sidecar->hooks.ctx);
         fail(sidecar, answer->reason, now_ms);
@@ -557,7 +569,7 @@ void
 claim_tick(struct sidecar *sidecar, uint64_t now_ms)
 {
     struct claim *claim = &sidecar->claim;
-    bool patient = now_ms - claim->since_ms >= sidecar->options.silence_ms;
+    bool patient = is_patient(sidecar, now_ms);
 
     switch (claim->state) {
     case CLAIM_NONE:
@@ -580,9 +592,13 @@ claim_tick(struct sidecar *sidecar, uint64_t now_ms)
             kept(sidecar, now_ms);
         }
         break;
+    case CLAIM_FENCES:
+        if (claim->number == 0 && now_ms - claim->silent_ms >= RETRY_MS) {
+            ask(sidecar, SIDECAR_ASK_FENCE);
+        }
+        break;
     case CLAIM_ASKS:
     case CLAIM_PULLS:
-    case CLAIM_FENCES:
         break;
     }
 }

@@ -43,6 +43,7 @@ sidecar_new(const struct sidecar_hooks *hooks, const struct holdings *start)
     sidecar->wanted_round = slots_of(sizeof(*sidecar->wanted_round));
     sidecar->wanted_ms = slots_of(sizeof(*sidecar->wanted_ms));
     sidecar->fenced_ms = slots_of(sizeof(*sidecar->fenced_ms));
+    sidecar->given_ms = slots_of(sizeof(*sidecar->given_ms));
     sidecar->lost_ms = slots_of(sizeof(*sidecar->lost_ms));
     sidecar->state = slots_of(sizeof(*sidecar->state));
     sidecar->ask_source = slots_of(sizeof(*sidecar->ask_source));
@@ -68,6 +69,7 @@ sidecar_free(struct sidecar *sidecar)
     mem_free(sidecar->wanted_round);
     mem_free(sidecar->wanted_ms);
     mem_free(sidecar->fenced_ms);
+    mem_free(sidecar->given_ms);
     mem_free(sidecar->lost_ms);
     mem_free(sidecar->state);
     mem_free(sidecar->ask_source);

@@ -6,6 +6,7 @@
 #include "cluster/survey.h"
 
 enum {
+    GIVING_MS = 2000, /* from a fence on, no other daemon gets the slot */
     AWAIT_MS = 2000,  /* at most, commands on a lost slot wait for its owner */
     FORGET_MS = 10000 /* until the keys of a forgotten slot are deleted: then
                          replicas do not hold it any more, either */
@@ -127,12 +128,23 @@ is_latest(const struct sidecar *sidecar, unsigned slot, uint64_t epoch)
            sidecar->own->known[slot] <= held && (epoch == 0 || epoch == held);
 }
 
+/* Whether the slot was fenced a moment ago: its claim may be under way, and
+ * surveys that ended before may not show it. */
+static bool
+is_being_given(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
+{
+    uint64_t given_ms = sidecar->given_ms[slot];
+
+    return given_ms != 0 && now_ms - given_ms < GIVING_MS;
+}
+
 /* Returns why this slot is not given away, NULL: it is. */
 static const char *
 refuse_slot(const struct sidecar *sidecar, const struct sidecar_ask *ask,
-            int node, unsigned slot)
+            int node, unsigned slot, uint64_t now_ms)
 {
     const struct holdings *own = sidecar->own;
+    bool giving = is_being_given(sidecar, slot, now_ms);
 
     if (own->held[slot] == 0) {
         return "a slot is not held here";
@@ -143,6 +155,13 @@ refuse_slot(const struct sidecar *sidecar, const struct sidecar_ask *ask,
     }
     if (ask->epoch + 1 < own->known[slot]) {
         return "a daemon with a higher epoch has claimed a slot";
+    }
+    if (giving && ask->question == SIDECAR_ASK_FENCE &&
+        ask->epoch + 1 == own->known[slot]) {
+        return NULL; /* the same claim: our answer was lost, or is late */
+    }
+    if (giving && ask->epoch + 1 != own->known[slot]) {
+        return "a slot was given to another daemon a moment ago";
     }
     if (ask->surveyed ? own->known[slot] > ask->known
                       : !is_latest(sidecar, slot, ask->known)) {
@@ -155,7 +174,7 @@ refuse_slot(const struct sidecar *sidecar, const struct sidecar_ask *ask,
  * it can. */
 static const char *
 grant(const struct sidecar *sidecar, const struct sidecar_ask *ask,
-      struct slot_set *granted)
+      struct slot_set *granted, uint64_t now_ms)
 {
     int node = topology_find(sidecar->topology, slice_of(ask->node));
 
@@ -163,7 +182,7 @@ grant(const struct sidecar *sidecar, const struct sidecar_ask *ask,
         return "its node is not in our node's view of the cluster";
     }
     slot_set_foreach (ask->set, slot) {
-        const char *reason = refuse_slot(sidecar, ask, node, slot);
+        const char *reason = refuse_slot(sidecar, ask, node, slot, now_ms);
 
         if (reason != NULL && ask->question != SIDECAR_ASK_HAND_OFF) {
             return reason;
@@ -184,6 +203,7 @@ fence(struct sidecar *sidecar, const struct slot_set *set, uint64_t epoch,
 
         sidecar_want(sidecar, slot, PEER_NONE, now_ms);
         sidecar->fenced_ms[slot] = now_ms;
+        sidecar->given_ms[slot] = now_ms;
         *known = *known > epoch + 1 ? *known : epoch + 1;
     }
     slot_set_subtract(&sidecar->served, set);
@@ -210,7 +230,7 @@ sidecar_give_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
         return answer;
     }
     *ret_granted = *ask->set;
-    answer.reason = grant(sidecar, ask, ret_granted);
+    answer.reason = grant(sidecar, ask, ret_granted, now_ms);
     if (answer.reason != NULL) {
         return answer;
     }

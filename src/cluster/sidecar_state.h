@@ -91,7 +91,8 @@ struct claim {
     bool refused;   /* the daemon that we followed has refused */
     bool broke; /* the link of PULLS did: the source may have started again */
     char source[TOPOLOGY_ID_LEN + 1];
-    uint64_t number;    /* of the question */
+    uint64_t number;    /* of the question; 0: it is answered */
+    uint64_t silent_ms; /* since when FENCES has no answer */
     uint64_t ticket;    /* of the text on its way to the disk, and */
     uint64_t epoch;     /* + 1, at which that holds the slots */
     uint64_t since_ms;  /* in this state */
@@ -152,6 +153,7 @@ struct sidecar {
     uint64_t await_round;      /* the survey that tells whether to go on */
     struct slot_set fenced;    /* rule 3 */
     uint64_t *fenced_ms;     /* [CLUSTER_SLOTS] when; 0: our node has lost it */
+    uint64_t *given_ms;      /* [CLUSTER_SLOTS] when it was fenced; 0: never */
     uint64_t forget_round;   /* survey.rounds that rule 4 has seen */
     struct slot_set forgets; /* rule 4: not held any more, keys still here */
     uint64_t forgets_ticket; /* of the text that does not hold them */

@@ -149,6 +149,37 @@ TEST(a_pull_that_fails_begins_again_from_whom_a_survey_finds)
     rig_fini(&rig);
 }
 
+/* The source may have stopped the slots, and its answer is late. */
+TEST(a_fence_without_an_answer_is_repeated_and_the_copy_goes_on)
+{
+    const struct slot_set granted = { .bits[85] = (uint64_t)3 << 21 };
+    const struct sidecar_answer silent = { .kind = SIDECAR_SILENT,
+                                           .reason = "it is silent" };
+    const struct sidecar_answer fenced = { .kind = SIDECAR_FENCED,
+                                           .granted = &granted,
+                                           .position = 123 };
+
+    for (int lasts = 0; lasts < 2; lasts++) {
+        struct rig rig;
+        int rounds = 0;
+
+        begin_with_all(&rig);
+        rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &has_keys);
+        sidecar_pull_is_near(rig.sidecar, rig.now_ms);
+        do {
+            rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE, &silent);
+            rig_tick(&rig, 110);
+        } while (rig.pulls && ++rounds < (lasts == 1 ? 100 : 2));
+        if (lasts == 0) {
+            rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE, &fenced);
+            assert_int_equal(rig.until, 123);
+        } else {
+            assert_false(rig.pulls); /* it begins anew, with a survey */
+        }
+        rig_fini(&rig);
+    }
+}
+
 TEST(slots_that_move_on_are_given_up)
 {
     struct rig rig;

@@ -44,6 +44,9 @@ TEST(a_fence_stops_the_slots_and_no_others)
     assert_int_equal(rig.state[4], SLOT_SERVED);
     answer = fence(&rig, RIG_C, 4, true, SIDECAR_ASK_FENCE, &granted);
     assert_int_equal(answer.kind, SIDECAR_REFUSED); /* B has the higher one */
+    answer = fence(&rig, RIG_B, 5, false, SIDECAR_ASK_FENCE, &granted);
+    assert_int_equal(answer.kind, SIDECAR_FENCED); /* our answer was lost */
+    assert_int_equal(slot_set_count(&granted), 4);
     answer = fence(&rig, "5", 9, true, SIDECAR_ASK_FENCE, &granted);
     assert_int_equal(answer.kind, SIDECAR_REFUSED); /* who is that? */
     rig_fini(&rig);

@@ -392,7 +392,7 @@ claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms)
 enum want { WANT_WAITS, WANT_SERVE, WANT_KEEP, WANT_CLAIM, WANT_MISSING };
 
 /* By what the survey found. While a daemon is silent, it may have newer data
- * than those that answered. */
+ * than those that answered, and serve it until its lease has ended. */
 static enum want
 decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
@@ -417,11 +417,11 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
             return WANT_WAITS;
         }
     }
+    if ((holder->copy || !sidecar->survey.complete) && !patient) {
+        return WANT_WAITS; /* one that is silent may serve it, with a lease */
+    }
     if (best == own->held[slot]) {
         return WANT_KEEP;
-    }
-    if (holder->copy && !patient) {
-        return WANT_WAITS;
     }
     sidecar->source[slot] = holder->peer;
     slot_set_add(&sidecar->surveyed, slot);

@@ -37,6 +37,9 @@ TEST(what_was_held_at_another_epoch_is_asked_for_first)
     rig_tick(&rig, 150);
     rig_answer_survey(&rig, NULL, NULL, RIG_C);
     rig_tick(&rig, 100);
+    assert_int_equal(rig.state[0], SLOT_HELD); /* C may have a lease yet */
+    rig_tick(&rig, 300);
+    rig_tick(&rig, 50);
     assert_int_equal(rig.state[0], SLOT_SERVED);
     rig_fini(&rig);
     mem_free(file);

@@ -106,14 +106,18 @@ check_alone(int at, unsigned slot)
     }
 }
 
-/* Whether the daemon is on the wrong side of a partition. */
+/* Whether the daemon is on the wrong side of a partition, or was until a moment
+ * ago: it serves what its node lost meanwhile for half of a lease more. */
 static bool
 is_cut_off(int at, unsigned slot)
 {
     int owner = sim_newest()->owner[slot];
 
-    return !sim.safe && at != owner &&
-           !(sim_is_calm(at, owner) && is_informed(at));
+    if (sim.safe) {
+        return false;
+    }
+    return at == owner ? sim.daemon[at].state[slot] == SLOT_LEAVING
+                       : !(sim_is_calm(at, owner) && is_informed(at));
 }
 
 void

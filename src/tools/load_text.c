@@ -11,10 +11,12 @@ enum { READ_BYTES = 1024 * 1024 };
 struct reading {
     struct load_text *text;
     const char *path;
-    uint64_t offset; /* of buf.data, in the file */
-    struct buf buf;  /* bytes that are not cut yet */
-    struct buf cell; /* a quoted cell without its quotes */
-    bool named;      /* the first record, with the names, is still to come */
+    int fd;
+    struct slice before; /* bytes that come before those of fd */
+    uint64_t offset;     /* of buf.data, in the file */
+    struct buf buf;      /* bytes that are not cut yet */
+    struct buf cell;     /* a quoted cell without its quotes */
+    bool named; /* the first record, with the names, is still to come */
     load_item_fn *visit;
     void *ctx;
 };
@@ -62,6 +64,20 @@ load_text_begin(struct load *load, struct load_text *ret_text)
     return true;
 }
 
+/* Makes space for the next bytes. False: printed. */
+static bool
+reserve(struct load *load, const char *path, struct buf *buf)
+{
+    if (buf_reserve(buf, READ_BYTES) == NULL) {
+        tool_complain(&load->tool, LOAD_UNREADABLE,
+                      "%s: an item is longer than --max-value, or memory is "
+                      "short",
+                      path);
+        return false;
+    }
+    return true;
+}
+
 bool
 load_text_fill(struct load *load, const char *path, int fd, struct buf *buf,
                bool *ret_failed)
@@ -71,11 +87,7 @@ load_text_fill(struct load *load, const char *path, int fd, struct buf *buf,
     if (fd < 0) {
         return false;
     }
-    if (buf_reserve(buf, READ_BYTES) == NULL) {
-        tool_complain(&load->tool, LOAD_UNREADABLE,
-                      "%s: an item is longer than --max-value, or memory is "
-                      "short",
-                      path);
+    if (!reserve(load, path, buf)) {
         *ret_failed = true;
         return false;
     }
@@ -314,6 +326,31 @@ cut_records(struct reading *reading, bool last, size_t *ret_used)
 
 /* ---- a whole file -------------------------------------------------------- */
 
+/* Gets the next bytes, first those that were read before, a piece at a time, so
+ * that the buffer needs space for one item only. */
+static bool
+fill(struct reading *reading, bool *ret_failed)
+{
+    struct load *load = reading->text->load;
+    struct slice piece = reading->before;
+
+    if (piece.len == 0) {
+        return load_text_fill(load, reading->path, reading->fd, &reading->buf,
+                              ret_failed);
+    }
+    if (!reserve(load, reading->path, &reading->buf)) {
+        *ret_failed = true;
+        return false;
+    }
+    if (piece.len > READ_BYTES) {
+        piece.len = READ_BYTES;
+    }
+    buf_append_slice(&reading->buf, piece);
+    reading->before.data += piece.len;
+    reading->before.len -= piece.len;
+    return true;
+}
+
 bool
 load_text_read(struct load_text *text, const char *path, int fd,
                struct slice before, load_item_fn *visit, void *ctx)
@@ -321,6 +358,8 @@ load_text_read(struct load_text *text, const char *path, int fd,
     size_t limit = (size_t)text->load->value_bytes + READ_BYTES;
     struct reading reading = { .text = text,
                                .path = path,
+                               .fd = fd,
+                               .before = before,
                                .buf = { .limit = limit },
                                .cell = { .limit = limit },
                                .named = text->column != NULL,
@@ -329,11 +368,10 @@ load_text_read(struct load_text *text, const char *path, int fd,
     bool failed = false;
     bool more = true;
 
-    buf_append_slice(&reading.buf, before);
     while (more && !failed) {
         size_t used = 0;
 
-        more = load_text_fill(text->load, path, fd, &reading.buf, &failed);
+        more = fill(&reading, &failed);
         failed = failed || !(text->form == LOAD_TEXT_CSV
                                  ? cut_records(&reading, !more, &used)
                                  : cut_lines(&reading, !more, &used));

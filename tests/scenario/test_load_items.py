@@ -143,6 +143,17 @@ def test_an_item_longer_than_the_limit(server, tmp_path):
     assert b"longer than --max-value" in got.stderr
 
 
+def test_a_pipe_may_be_longer_than_the_limit_of_an_item(server):
+    lines = b"".join(b"item:%06d\n" % i for i in range(300000))
+    got = figures(items(server, "k", "--max-value", "1mb", stdin=lines))
+    assert got["items read"] == 300000
+    assert got["capacity"] == "300000 (counted)"
+    assert present(server, "k", [b"item:000000", b"item:150000", b"item:299999"])
+    got = items(server, "new", "--max-value", "1mb",
+                stdin=b"short\n" + b"x" * 3000000, status=UNREADABLE)
+    assert b"longer than --max-value" in got.stderr
+
+
 def test_a_full_filter_is_reported(server, tmp_path):
     with server.conn() as conn:
         conn.call("BF.RESERVE", "k", "0.01", 10, "NONSCALING")

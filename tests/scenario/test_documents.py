@@ -40,8 +40,13 @@ BACK = ["systemctl start bloomery",
         "mkdir -p /var/lib/second",
         "bloomery-server --dir /var/lib/second --port 6379"]
 
+# A server with an ACL file.
+USERS = ["touch /var/lib/bloomery/users.acl",
+         "bloomery-server --aclfile /var/lib/bloomery/users.acl"]
+
 # Words of a block -> the state needed before it is typed.
 BEFORE = {
+    "ACL SAVE": USERS,
     "--ping conf": SERVER,
     "bloomery-load export": BACK,
     "make deps run": ["bloomery-server"],
@@ -111,6 +116,8 @@ def test_it_prints_the_documented_output(tmp_path, name, block):
     assert all(status == 0 for status, _ in got[:len(first)]), got
     for (command, printed), (status, out) in zip(wanted, got[len(first):]):
         assert status == 0, (command, out)
+        # redis-cli has exit status 0 for an error reply.
+        assert "(error)" not in out or printed, (command, out)
         if printed:
             assert out.split("\n")[:-1] == printed, command
 

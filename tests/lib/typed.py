@@ -7,7 +7,8 @@
 # the lines on standard input. It prints [[exit status, output], ...] as JSON.
 #
 # A line that starts a server returns when its port answers. systemctl starts
-# and stops a server without options, as the unit does.
+# and stops a server without options, as the unit does. A line that a cluster does
+# not serve yet is typed again.
 
 import fcntl
 import json
@@ -79,7 +80,13 @@ class Machine:
             return self.systemctl(verb.group(1))
         if SERVER.fullmatch(line):
             return self.serve(line)[1]
-        return run(line)
+        deadline = time.monotonic() + SECONDS
+        while True:
+            result = run(line)
+            if not result[1].startswith("(error) CLUSTERDOWN") or \
+                    time.monotonic() > deadline:
+                return result
+            time.sleep(0.05)
 
 
 def run(line):

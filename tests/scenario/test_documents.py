@@ -44,8 +44,33 @@ BACK = ["systemctl start bloomery",
 USERS = ["touch /var/lib/bloomery/users.acl",
          "bloomery-server --aclfile /var/lib/bloomery/users.acl"]
 
+def certificate(name, signed):
+    return "openssl req -x509 -newkey rsa:2048 -noenc -subj /CN=%s -keyout %s.key " \
+        "-out %s.pem %s" % (name, name, name, signed)
+
+
+CERTIFICATES = [certificate("ca", "")] + \
+    [certificate(name, "-CA ca.pem -CAkey ca.key") for name in ("server", "client")]
+
+# Three nodes of a Redis cluster, and a server beside each.
+NODES = ["for n in 7000 7001 7002; do mkdir /var/lib/$n; "
+         "build/redis/usr/bin/redis-server --port $n --dir /var/lib/$n "
+         "--cluster-enabled yes --daemonize yes --save ''; done",
+         "redis-cli --cluster create 127.0.0.1:7000 127.0.0.1:7001 127.0.0.1:7002 "
+         "--cluster-yes"]
+SIDECARS = ["mkdir /var/lib/8000 /var/lib/8001 /var/lib/8002"] + \
+    ["bloomery-server --port %d --sidecar-of 127.0.0.1:%d --dir /var/lib/%d" %
+     (port, port - 1000, port) for port in (8000, 8001, 8002)]
+CLUSTER = NODES + SIDECARS + [
+    "redis-cli -c -p %d BF.ADD %s alice" % (port, key)
+    for port, key in ((8000, "a"), (8001, "b"), (8002, "c"))]
+
 # Words of a block -> the state needed before it is typed.
 BEFORE = {
+    "bloomery-load move": CLUSTER,
+    "--sidecar-of": NODES,
+    "redis-cli -p 7000": NODES,
+    "--tls-port": CERTIFICATES,
     "ACL SAVE": USERS,
     "--ping conf": SERVER,
     "bloomery-load export": BACK,
@@ -65,8 +90,8 @@ BEFORE = {
 # Pattern of a command line -> why it cannot run here, and what runs it.
 ELSEWHERE = {
     r"make deps run.*": "installs packages; test_build.py runs make run",
-    r"bloomery-load move .*": "needs a cluster; test_cluster_planned.py runs it",
     r"systemd-sysusers.*": "changes the users of the machine",
+    r"systemctl edit .*": "opens an editor; no test runs it",
 }
 
 PAGES = ["README.md"] + sorted(
@@ -106,6 +131,13 @@ def test_every_block_is_known():
         assert any(re.fullmatch(pattern, c) for c in commands), pattern
 
 
+def test_no_command_line_is_outside_of_these_blocks():
+    for path in PAGES:
+        text = (servers.TOP / path).read_text()
+        kinds = set(re.findall(r"^```(.*)\n", text, re.M)[::2])
+        assert kinds <= {"console", "python", "js", "go", "java", "yaml"}, path
+
+
 @pytest.mark.parametrize(
     "name,block", BLOCKS,
     ids=["%s-%d" % (name, at) for at, (name, _) in enumerate(BLOCKS)])
@@ -120,6 +152,21 @@ def test_it_prints_the_documented_output(tmp_path, name, block):
         assert "(error)" not in out or printed, (command, out)
         if printed:
             assert out.split("\n")[:-1] == printed, command
+
+
+def test_the_documented_user_of_the_nodes_is_enough(tmp_path):
+    user = next(commands(block) for block in documents.readme("packaging/doc/cluster.md")
+                if "ACL SETUSER" in block)
+    lines = NODES + [line.replace("7000", port) for line in user
+                     for port in ("7000", "7001", "7002")] + \
+        [line + " --sidecar-user bloomery --sidecar-password password"
+         if "--port" in line else line for line in SIDECARS] + \
+        ["redis-cli -p %s ACL SETUSER default resetpass" % port
+         for port in ("7000", "7001", "7002")] + \
+        ["redis-cli -c -p 8000 BF.ADD users alice"]
+    got = documents.type_in(tmp_path, lines)
+    assert all(status == 0 for status, _ in got), list(zip(lines, got))
+    assert got[-1][1] == "(integer) 1\n"
 
 
 # ---- what is restored ----------------------------------------------------------

@@ -11,8 +11,10 @@
  * reads one line and no entry. An entry whose line is full is in one of the
  * next lines, and marks each line that it passed.
  *
- * The table grows and shrinks by one bucket at a time, and a bucket by a few
- * lines, so that no call takes long, whatever its size. Both move slots only:
+ * The table grows and shrinks by one or two buckets at a time, and a bucket by
+ * a few lines, so that no call takes long, whatever its size. Only a load in
+ * the order of a walk fills some buckets first: when one of them is full, an
+ * insert may split many others before that one. All of this moves slots only:
  * entries are neither read nor written. The table owns its buckets, not the
  * entries, and allocates nothing before the first insert. The caller has the
  * stripe's lock.
@@ -37,7 +39,8 @@ enum {
     TABLE_PLACE_BITS = 19,
     TABLE_SLOTS = 8,    /* a line */
     TABLE_TARGET = 160, /* entries a bucket, on average, before the table grows;
-                          one bucket has up to twice as many */
+                          one that is not split yet has about twice as many,
+                          and during a load up to as many as its lines take */
     TABLE_LINES_MAX = 56
 };
 
@@ -207,8 +210,8 @@ uint64_t table_hash(const struct entry *entry);
 
 /* Adds an entry, whose address is a multiple of 16, as the allocator's are.
  * Returns false, without the entry, if its bucket is full and there is no
- * memory for a larger one or for two. A table that cannot grow otherwise fills
- * up. */
+ * memory for a larger one or for splits, or the table has the most buckets that
+ * it may have. A table that cannot grow otherwise fills up. */
 MUST_CHECK bool table_insert(struct table *table, uint64_t place,
                              struct entry *entry);
 

@@ -398,7 +398,9 @@ pull_abandon(struct server *server, uint64_t id, struct slot_set *ret_slots)
     }
     slot_set_subtract(ret_slots, &pull->claim.slots);
     pull->ahead = false;
-    (void)shrink(pulls, pull, ret_slots);
+    if (!slot_set_is_empty(ret_slots)) {
+        (void)shrink(pulls, pull, ret_slots);
+    }
     return true;
 }
 

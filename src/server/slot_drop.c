@@ -10,7 +10,7 @@
 #include "server/replication_state.h"
 #include "server/sweep.h"
 
-enum { PAUSE_MS = 1 };
+enum { PAUSE_MS = 1, PAUSE_FAILED_MS = 200 };
 
 struct slot_drop {
     struct replication *r;
@@ -110,8 +110,8 @@ spare(struct slot_drop *drop)
     }
 }
 
-/* Deletes a slice. */
-static void
+/* Deletes a slice. Returns how long to pause then. */
+static uint64_t
 step(struct slot_drop *drop)
 {
     struct gate *gate = replication_gate(drop->r);
@@ -120,7 +120,7 @@ step(struct slot_drop *drop)
     bool good;
 
     if (!following_has_room(drop->r)) {
-        return;
+        return PAUSE_MS;
     }
     gate_enter(gate, 0);
     spare(drop);
@@ -129,15 +129,18 @@ step(struct slot_drop *drop)
     inject_wake(drop->inject);
     drop->deleted += drop->sweep.deleted - before;
     if (!good) {
-        log_warn("server.slots", "could not delete keys of slots",
-                 "reason=\"%s\"", reason);
-        begin_sweep(drop); /* after the next pause */
+        log_repeated(LOG_WARN, "server.slots", "could not delete keys of slots",
+                     "reason=\"%s\"", reason);
+        begin_sweep(drop);
     }
+    return good ? PAUSE_MS : PAUSE_FAILED_MS;
 }
 
 void
 slot_drop_look(struct slot_drop *drop)
 {
+    uint64_t pause_ms;
+
     if (slot_set_is_empty(&drop->slots)) {
         return;
     }
@@ -148,7 +151,7 @@ slot_drop_look(struct slot_drop *drop)
     if (uv_is_active((uv_handle_t *)&drop->r->drop_pause)) {
         return;
     }
-    step(drop);
+    pause_ms = step(drop);
     if (drop->sweep.done) {
         log_notice("server.slots", "deleted the keys of slots",
                    "slots=%u keys=%llu", slot_set_count(&drop->slots),
@@ -157,5 +160,5 @@ slot_drop_look(struct slot_drop *drop)
         sweep_fini(&drop->sweep);
         return;
     }
-    (void)uv_timer_start(&drop->r->drop_pause, on_pause_over, PAUSE_MS, 0);
+    (void)uv_timer_start(&drop->r->drop_pause, on_pause_over, pause_ms, 0);
 }

@@ -441,21 +441,24 @@ format: ## Format all C files
 format-check:
 	@clang-format --dry-run --Werror $(C_FILES)
 
-# The generated parts of man pages, as page:mark:command with ~ for a blank. A part
-# stands in its page between `.\" begin MARK` and `.\" end MARK`.
+# The generated parts of pages, as page:mark:command with ~ for a blank. A part stands
+# in its page between the comments `.\" begin MARK` and `.\" end MARK`, which begin with
+# `<!--` in Markdown.
 DRAWING := awk~-f~packaging/man/drawing.awk
 PARTS   := bloomery.conf.5:options:$(SERVER)~--print=man \
 	bloomery-commands.7:commands:$(SERVER)~--print=commands-man \
+	../doc/commands.md:commands:$(SERVER)~--print=commands-md \
 	bloomery-snapshot.5:file:$(DRAWING)~src/snapshot/snapshot_format.h \
 	bloomery-snapshot.5:filter:$(DRAWING)~src/core/codec_head.c \
 	bloomery-journal.5:manifest:$(DRAWING)~src/journal/manifest.c \
 	bloomery-journal.5:increment:$(DRAWING)~src/journal/group.c
-FILL_PART  = $(subst ~, ,$3) > build/part.mdoc && sed -i -e '/^\.\\" begin $2/,/^\.\\" end $2/{//!d}' \
-	-e '/^\.\\" begin $2/r build/part.mdoc' packaging/man/$1
-CHECK_PART = $(subst ~, ,$3) | diff - <(sed -n '/^\.\\" begin $2/,/^\.\\" end $2/{//!p}' packaging/man/$1)
+MARK       = \(\.\\"\|<!--\)
+FILL_PART  = $(subst ~, ,$3) > build/part.mdoc && sed -i -e '/^$(MARK) begin $2/,/^$(MARK) end $2/{//!d}' \
+	-e '/^$(MARK) begin $2/r build/part.mdoc' packaging/man/$1
+CHECK_PART = $(subst ~, ,$3) | diff - <(sed -n '/^$(MARK) begin $2/,/^$(MARK) end $2/{//!p}' packaging/man/$1)
 each_part  = $(foreach p,$(PARTS),$(call $1,$(word 1,$(subst :, ,$p)),$(word 2,$(subst :, ,$p)),$(word 3,$(subst :, ,$p)))$(NEWLINE)	)
 
-docs: $(SERVER) ## Generate conf/bloomery.conf and the lists of the man pages
+docs: $(SERVER) ## Generate conf/bloomery.conf and the lists of the pages
 	$(SERVER) --print=options > conf/bloomery.conf
 	$(call each_part,FILL_PART)
 

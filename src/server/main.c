@@ -46,9 +46,9 @@ print_usage(void)
                  "                      --ping-password-file=FILE\n"
                  "  --print=WHAT        commands, options (a configuration "
                  "file), metrics,\n"
-                 "                      errors; man, commands-man and words "
-                 "(for man pages\n"
-                 "                      and shells)\n"
+                 "                      errors; man, commands-man, "
+                 "commands-md and words (for man\n"
+                 "                      pages, documents and shells)\n"
                  "  --plan WORDS        what a filter would take: the words "
                  "of BF.PLAN,\n"
                  "                      under the default options; behind "
@@ -96,8 +96,8 @@ answer(const struct conf_args *args, struct conf *conf, int argc, char **argv)
         if (!print_reference(args->print)) {
             (void)fprintf(stderr,
                           "bloomery-server: --print takes commands, options, "
-                          "metrics, errors, man, commands-man or "
-                          "words, not "
+                          "metrics, errors, man, commands-man, "
+                          "commands-md or words, not "
                           "\"%s\"\n",
                           args->print);
             status = SERVER_EXIT_MISTAKE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * One line for each row of a table. "options" is conf/bloomery.conf; "man" is
- * the option list of bloomery.conf(5), and "commands-man" that of
- * bloomery-commands(7).
+ * the option list of bloomery.conf(5), "commands-man" that of
+ * bloomery-commands(7), and "commands-md" that of packaging/doc/commands.md.
  */
 #include "server/print.h"
 
@@ -26,9 +26,13 @@ static const struct {
     const char *name;
     void (*print)(FILE *to);
 } documents[] = {
-    { "commands", print_commands }, { "options", conf_print_file },
-    { "metrics", print_metrics },   { "errors", print_errors },
-    { "man", conf_print_man },      { "commands-man", print_man_commands },
+    { "commands", print_commands },
+    { "options", conf_print_file },
+    { "metrics", print_metrics },
+    { "errors", print_errors },
+    { "man", conf_print_man },
+    { "commands-man", print_man_commands },
+    { "commands-md", print_page_commands },
     { "words", print_words },
 };
 

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
-/* Prints commands, options, metrics, errors, man, commands-man or words. False:
+/* Prints commands, options, metrics, errors, man, commands-man,
+ * commands-md or words. False:
  * `what` is none of them. */
 bool print_reference(const char *what);

@@ -2,7 +2,8 @@
  *
  * A section for each group, a list item for each command with its syntax.
  * Subcommands follow their container; the help that each container has is left
- * out, since it is the same text.
+ * out, since it is the same text. The page has only names and summaries, and
+ * subcommands in the row of their container.
  */
 #include "server/print_man.h"
 
@@ -38,6 +39,16 @@ print_name(FILE *to, const struct command *command)
     for (const char *at = command->name; *at != '\0'; at++) {
         (void)fputc(*at == '|' ? ' ' : toupper((unsigned char)*at), to);
     }
+}
+
+/* Tells whether a command is a subcommand of this one. */
+static bool
+contains(const struct command *container, const struct command *command)
+{
+    size_t len = strlen(container->name);
+
+    return strncmp(command->name, container->name, len) == 0 &&
+           command->name[len] == '|';
 }
 
 /* In quotes, so that no word of it is a macro. */
@@ -118,4 +129,59 @@ print_man_commands(FILE *to)
         (void)fputs(".El\n", to);
     }
     CHECK(printed == CMD_ID_COUNT);
+}
+
+/* ---- Markdown ------------------------------------------------------------ */
+
+/* Prints ": `ID`, `LIST`" for the container `client`, and nothing for a command
+ * that is none. */
+static void
+print_subcommands(FILE *to, const struct command *container)
+{
+    const char *between = ":";
+    size_t skipped = strlen(container->name) + 1;
+
+    for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
+        const struct command *command = &command_rows[id];
+
+        if (contains(container, command) && !is_help(command)) {
+            (void)fprintf(to, "%s `", between);
+            for (const char *at = command->name + skipped; *at != '\0'; at++) {
+                (void)fputc(toupper((unsigned char)*at), to);
+            }
+            (void)fputc('`', to);
+            between = ",";
+        }
+    }
+}
+
+static void
+print_row(FILE *to, const struct command *command)
+{
+    size_t len = strlen(command->summary);
+
+    CHECK(len > 0 && command->summary[len - 1] == '.');
+    (void)fputs("| `", to);
+    print_name(to, command);
+    (void)fprintf(to, "` | %.*s", (int)len - 1, command->summary);
+    print_subcommands(to, command);
+    (void)fputs(". |\n", to);
+}
+
+void
+print_page_commands(FILE *to)
+{
+    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+        (void)fprintf(to, "\n### %s\n\n| command | what it does |\n|---|---|\n",
+                      groups[i].title);
+        for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
+            const struct command *command = &command_rows[id];
+
+            if (strcmp(command->group, groups[i].name) == 0 &&
+                strchr(command->name, '|') == NULL) {
+                print_row(to, command);
+            }
+        }
+    }
+    (void)fputc('\n', to);
 }

@@ -71,7 +71,7 @@ SHELLS = [pytest.param(in_bash, id="bash"), pytest.param(in_zsh, id="zsh", marks
     ((SERVER, "--appendfsync=e"), ["everysec"]),
     ((SERVER, "a.conf", "--log-format", "j"), ["json"]),
     ((SERVER, "--protected-mode", "y"), ["yes"]),
-    ((SERVER, "--print=com"), ["commands", "commands-man"]),
+    ((SERVER, "--print=com"), ["commands", "commands-man", "commands-md"]),
     ((SERVER, "--check"), ["--check-config"]),
     ((CHECK, "ver"), ["verify"]),
     ((CHECK, "help", "tr"), ["truncate-to"]),

@@ -451,7 +451,8 @@ def test_a_refused_start_never_says_ready(tmp_path):
 @pytest.mark.parametrize("what,words", [
     ("commands", ["BF.ADD", "ping"]), ("options", ["maxclients", "bloom-capacity"]),
     ("metrics", ["used_memory", "bf_bloom_num_objects"]),
-    ("commands-man", [".It Ic \"BF.ADD\"", "CLIENT ID"]), ("man", [".It Ic port"]),
+    ("commands-man", [".It Ic \"BF.ADD\"", "CLIENT ID"]),
+    ("commands-md", ["| `BF.ADD` | Adds an item", "connections: `CACHING`, "]), ("man", [".It Ic port"]),
     ("errors", ["non scaling filter is full", "EXECABORT"]),
 ])
 def test_the_binary_prints_its_reference(what, words):

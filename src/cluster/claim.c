@@ -548,17 +548,20 @@ has_drained(const struct sidecar *sidecar)
            position >= sidecar->claim.position;
 }
 
-/* Leads without the daemon that we followed, unless it answers again. If its
+/* Leads without the daemon that we followed when it has been silent for long
+ * enough. If it answers before that, it is fenced: it may have a lease. If its
  * node is not in the cluster any more, no survey asks it. */
 static void
-end_waiting(struct sidecar *sidecar, uint64_t now_ms)
+wait_for_source(struct sidecar *sidecar, uint64_t now_ms)
 {
     const struct claim *claim = &sidecar->claim;
     uint16_t source = sidecar_peer_of(sidecar, claim->source);
     bool gone = topology_find(sidecar->topology, slice_of(claim->source)) < 0;
 
     if (gone || sidecar->peers[source].silent || claim->refused) {
-        lead(sidecar, now_ms);
+        if (is_patient(sidecar, now_ms)) {
+            lead(sidecar, now_ms);
+        }
     } else {
         enter(sidecar, CLAIM_FENCES, now_ms);
         ask(sidecar, SIDECAR_ASK_HAND_OFF);
@@ -569,7 +572,6 @@ void
 claim_tick(struct sidecar *sidecar, uint64_t now_ms)
 {
     struct claim *claim = &sidecar->claim;
-    bool patient = is_patient(sidecar, now_ms);
 
     switch (claim->state) {
     case CLAIM_NONE:
@@ -578,13 +580,14 @@ claim_tick(struct sidecar *sidecar, uint64_t now_ms)
         }
         break;
     case CLAIM_DRAINS:
-        if (claim->hand_off && (has_drained(sidecar) || patient)) {
+        if (claim->hand_off &&
+            (has_drained(sidecar) || is_patient(sidecar, now_ms))) {
             lead(sidecar, now_ms);
         }
         break;
     case CLAIM_WAITS:
-        if (patient && sidecar->survey.rounds > claim->round) {
-            end_waiting(sidecar, now_ms);
+        if (sidecar->survey.rounds > claim->round) {
+            wait_for_source(sidecar, now_ms);
         }
         break;
     case CLAIM_KEEPS:

@@ -385,6 +385,30 @@ TEST(a_replica_waits_for_the_lease_of_a_silent_leader)
     rig_fini(&rig);
 }
 
+/* It was silent for less than a lease, and has one. */
+TEST(a_leader_that_answers_again_is_fenced_at_once)
+{
+    const struct sidecar_answer silent = { .kind = SIDECAR_SILENT,
+                                           .reason = "it is silent" };
+    struct holdings *of_a = mem_zalloc(sizeof(*of_a));
+    struct sidecar_answer fenced = { .kind = SIDECAR_REFUSED,
+                                     .reason = "not now" };
+    struct rig rig;
+
+    copy_all(&rig, of_a);
+    rig_poll(&rig, R_LEADS);
+    rig_answer(&rig, RIG_A, SIDECAR_ASK_HAND_OFF, &silent);
+    rig_tick(&rig, 50);
+    rig_answer_survey(&rig, RIG_A, of_a, NULL);
+    rig_tick(&rig, 50);
+    rig_answer_survey(&rig, RIG_A, of_a, NULL);
+    rig_tick(&rig, 50);
+    rig_answer(&rig, RIG_A, SIDECAR_ASK_HAND_OFF, &fenced); /* it was asked */
+    assert_int_equal(rig.follows, 0);
+    rig_fini(&rig);
+    mem_free(of_a);
+}
+
 TEST(a_replica_leads_without_a_leader_whose_node_is_forgotten)
 {
     static const char forgotten[] =

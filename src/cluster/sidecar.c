@@ -137,6 +137,10 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
             /* Our node lost it before we started. Its owner's daemon may be
              * fetching it, and send clients here. */
             sidecar_give_lose(sidecar, slot, leased, now_ms);
+        } else if (owner != self && owner != last) {
+            /* It may be served elsewhere: the daemon that came for it is not
+             * the owner's any more. */
+            slot_set_remove(&sidecar->exported, slot);
         }
         sidecar->owner_before[slot] = owner;
     }

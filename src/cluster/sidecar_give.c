@@ -138,6 +138,19 @@ is_being_given(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
     return given_ms != 0 && now_ms - given_ms < GIVING_MS;
 }
 
+/* Whether another node than this one owns the slot, with a higher epoch than
+ * the one that asks knows of. */
+static bool
+has_later_owner(const struct sidecar *sidecar, const struct sidecar_ask *ask,
+                int node, unsigned slot)
+{
+    const struct topology *topology = sidecar->topology;
+    uint16_t owner = topology->owner[slot];
+
+    return owner != TOPOLOGY_NOBODY && owner != node &&
+           topology->nodes[owner].epoch > ask->epoch;
+}
+
 /* Returns why this slot is not given away, NULL: it is. */
 static const char *
 refuse_slot(const struct sidecar *sidecar, const struct sidecar_ask *ask,
@@ -152,6 +165,9 @@ refuse_slot(const struct sidecar *sidecar, const struct sidecar_ask *ask,
     if (ask->epoch + 1 <= own->held[slot] &&
         sidecar->topology->owner[slot] != node) {
         return "its epoch is not higher than ours";
+    }
+    if (has_later_owner(sidecar, ask, node, slot)) {
+        return "another node owns a slot at a higher epoch";
     }
     if (ask->epoch + 1 < own->known[slot]) {
         return "a daemon with a higher epoch has claimed a slot";

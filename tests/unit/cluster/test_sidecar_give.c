@@ -53,6 +53,37 @@ TEST(a_fence_stops_the_slots_and_no_others)
     mem_free(file);
 }
 
+/* The slots belong to C, at epoch 7: B, with 5, is late. */
+TEST(an_owner_that_another_one_has_followed_gets_nothing)
+{
+    static const char of_b[] = RIG_A
+        " 10.0.0.1:7000@17000 myself,master - 0 0 1 connected 4-5460\n" RIG_B
+        " 10.0.0.2:7001@17001 master - 0 1 5 connected 0-3 5461-10922\n" RIG_C
+        " 10.0.0.3:7002@17002 master - 0 1 3 connected 10923-16383\n";
+    static const char of_c[] = RIG_A
+        " 10.0.0.1:7000@17000 myself,master - 0 0 1 connected 4-5460\n" RIG_B
+        " 10.0.0.2:7001@17001 master - 0 1 5 connected 5461-10922\n" RIG_C
+        " 10.0.0.3:7002@17002 master - 0 1 7 connected 0-3 10923-16383\n";
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct slot_set granted;
+    struct rig rig;
+    struct sidecar_answer answer;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    rig_poll(&rig, of_b);
+    answer = fence(&rig, RIG_B, 5, false, SIDECAR_ASK_FENCE_EMPTY, &granted);
+    assert_int_equal(answer.kind, SIDECAR_HAS_KEYS);
+    rig_poll(&rig, of_b);
+    assert_int_equal(rig.state[0], SLOT_EXPORTED);
+    rig_poll(&rig, of_c);
+    assert_int_not_equal(rig.state[0], SLOT_EXPORTED); /* C has not come yet */
+    answer = fence(&rig, RIG_B, 5, false, SIDECAR_ASK_FENCE_EMPTY, &granted);
+    assert_int_equal(answer.kind, SIDECAR_REFUSED);
+    rig_fini(&rig);
+    mem_free(file);
+}
+
 /* B owns 0-3 at epoch 5. */
 #define GIVEN                                                                  \
     RIG_A                                                                      \

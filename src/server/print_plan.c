@@ -94,6 +94,38 @@ number_of(struct slice reply, const char *name)
     return 0;
 }
 
+/* Says what is wrong with the words of BF.PLAN, of which words[0] is "--plan".
+ * `text` is the server's error; it does not name the argument. */
+static void
+print_mistake(enum err err, const char *text, const struct slice *words)
+{
+    switch (err) {
+    case ERR_BF_RATE:
+    case ERR_BF_RATE_RANGE:
+        (void)fprintf(stderr,
+                      WHO "the first word is the error rate, above 0 and below "
+                          "1, not \"%.*s\"\n",
+                      (int)words[1].len, words[1].data);
+        break;
+    case ERR_BF_CAPACITY:
+    case ERR_BF_CAPACITY_RANGE:
+        (void)fprintf(stderr,
+                      WHO "the second word is the capacity, a whole number "
+                          "above 0, not \"%.*s\"\n",
+                      (int)words[2].len, words[2].data);
+        break;
+    default:
+        /* valkey-bloom's error for an unknown word has no text. */
+        (void)fprintf(stderr, WHO "%s\n",
+                      text[0] != '\0'
+                          ? text
+                          : "the words after the capacity are EXPANSION n or "
+                            "NONSCALING, DELETABLE [r] or AGEING s "
+                            "[GENERATIONS g], and HASH plain or keyed");
+        break;
+    }
+}
+
 /* Executes BF.PLAN. False: the error is on stderr. */
 static bool
 execute(struct conf *conf, const struct slice *words, size_t count,
@@ -108,6 +140,12 @@ execute(struct conf *conf, const struct slice *words, size_t count,
     char text[ERROR_TEXT_MAX];
     enum err err;
 
+    if (!command_arity_fits(command, count)) {
+        (void)fputs(WHO "takes an error rate and a capacity, as in "
+                        "--plan 0.01 1000000\n",
+                    stderr);
+        return false;
+    }
     service.stats = stats_new(1, CMD_ID_COUNT);
     worker = dispatch_new_worker(&service, 0);
     *worker->request = (struct request){ .command = command,
@@ -116,15 +154,10 @@ execute(struct conf *conf, const struct slice *words, size_t count,
                                          .argv = words,
                                          .argc = count,
                                          .reply = &reply };
-    err = command_arity_fits(command, count)
-              ? command->handler(worker->request)
-              : request_arity_error(worker->request);
+    err = command->handler(worker->request);
     if (err != OK) {
         execute_error_text(worker, err, text, sizeof(text));
-        /* valkey-bloom's error for an unknown word has no text. */
-        (void)fprintf(stderr, WHO "%s\n",
-                      text[0] != '\0' ? text
-                                      : "unknown word after the capacity");
+        print_mistake(err, text, words);
     }
     dispatch_free_worker(worker);
     stats_free(service.stats);

@@ -461,3 +461,17 @@ def test_a_plan_with_a_mistake_is_refused():
         assert got.returncode == 2 and got.stdout == ""
         assert got.stderr.startswith("bloomery-server: --plan: ")
         assert len(got.stderr.split()) > 2, got.stderr
+
+
+@pytest.mark.parametrize("words,said", [
+    (["1000000", "0.01"], 'the first word is the error rate, above 0 and below 1, not "1000000"'),
+    (["one", "100"], 'error rate, above 0 and below 1, not "one"'),
+    (["0.01", "0"], 'the second word is the capacity, a whole number above 0, not "0"'),
+    (["0.01", "1e6"], 'whole number above 0, not "1e6"'),
+    (["0.01"], "takes an error rate and a capacity, as in --plan 0.01 1000000"),
+    (["0.01", "100", "junk"], "the words after the capacity are EXPANSION n or"),
+])
+def test_a_plan_names_the_word_that_is_wrong(words, said):
+    got = subprocess.run([servers.server_binary(), "--plan", *words],
+                         capture_output=True, text=True)
+    assert got.returncode == 2 and said in got.stderr

@@ -123,7 +123,7 @@ show_loading(struct server *server)
     }
     server->loading_shown_ns = now_ns;
     persist_get_info(server->persist, &info);
-    shutdown_extend_timeout(server);
+    shutdown_extend_timeout();
     (void)systemd_status("Loading, %.0f %%, %llu s left", info.loading_percent,
                          (unsigned long long)info.loading_eta_s);
     if (info.loading_loaded_bytes > 0) {
@@ -150,7 +150,7 @@ on_loaded(struct loop *loop, void *ptr, uint64_t good)
 
     (void)loop;
     CHECK(pthread_join(server->loader, NULL) == 0);
-    shutdown_extend_timeout(server);
+    shutdown_extend_timeout();
     if (good == 0 || !persist_begin(server->persist)) {
         server->exit = persist_refuses_data(server->persist)
                            ? SERVER_EXIT_DATA

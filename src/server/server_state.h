@@ -73,6 +73,7 @@ struct server {
 
     _Atomic unsigned shutdown_flags; /* of the SHUTDOWN command; any thread */
     uint64_t stop_waits_until_ns;    /* a stop waits for replicas; 0: none */
+    uint64_t stop_extended_ns;       /* when a stop asked for more time last */
     uint64_t stop_again_ns; /* when to repeat a signal's stop that failed;
                                0: none did */
 };

@@ -26,10 +26,26 @@ static const uint64_t STOP_AGAIN_NS = 2000000000;
 static const uint64_t SECOND_NS = 1000000000;
 
 void
-shutdown_extend_timeout(void *ctx)
+shutdown_extend_timeout(void)
 {
-    (void)ctx;
     (void)systemd_notify("EXTEND_TIMEOUT_USEC=30000000\nWATCHDOG=1");
+}
+
+/* Asks for more time at most once a second, or as often as the watchdog needs
+ * to be fed: loop 0, which feeds it otherwise, waits for the save. */
+static void
+while_saving(void *ctx)
+{
+    struct server *server = ctx;
+    uint64_t now_ns = clock_mono_ns();
+    uint64_t beat_ns = systemd_watchdog_interval_ms() * 1000000;
+    uint64_t every_ns =
+        beat_ns > 0 && beat_ns < SECOND_NS ? beat_ns : SECOND_NS;
+
+    if (now_ns - server->stop_extended_ns >= every_ns) {
+        server->stop_extended_ns = now_ns;
+        shutdown_extend_timeout();
+    }
 }
 
 static void
@@ -83,7 +99,8 @@ save_last_state(struct server *server)
     struct persist_end end = {
         .save = rules || (flags & SHUTDOWN_SAVE),
         .force = (flags & SHUTDOWN_FORCE) != 0,
-        .idle = shutdown_extend_timeout,
+        .idle = while_saving,
+        .ctx = server,
     };
     bool ended = persist_settle(server->persist, &end);
 

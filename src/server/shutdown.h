@@ -14,5 +14,5 @@ void shutdown_begin(struct server *server);
 /* Stops the loops without saving: there is no data yet, or it is saved. */
 void shutdown_loops(struct server *server);
 
-/* Asks the service manager for more time. It has the type of a hook. */
-void shutdown_extend_timeout(void *ctx);
+/* Asks the service manager for more time. */
+void shutdown_extend_timeout(void);

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from lib import resp, servers
+from lib import resp, servers, shim
 
 
 def refused(*options, conf=None):
@@ -296,6 +296,42 @@ def test_systemd_gets_every_state(start_server, notify):
     assert server.wait_exit() == 0
 
 
+@pytest.mark.skipif(servers.sanitized(), reason="the release build does it")
+@pytest.mark.parametrize("watchdog", [{}, {"WATCHDOG_USEC": "600000"}])
+def test_systemd_waits_for_a_slow_load_and_a_slow_save(start_server, tmp_path, watchdog):
+    """The server asks for more time about once a second, and feeds a watchdog."""
+    slow_s, extension = 3, "EXTEND_TIMEOUT_USEC=30000000"
+    data = tmp_path / "data"
+    data.mkdir()
+    disk = shim.Shim(tmp_path, data)
+    env = dict(disk.env(), NOTIFY_SOCKET=str(tmp_path / "notify"), **watchdog)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.bind(env["NOTIFY_SOCKET"])
+        server = start_server("--dir", data, "--save", "3600 1", env=env)
+        with server.conn() as conn:
+            assert conn.call("BF.ADD", "key", "item") == 1
+        messages(sock, "READY=1")
+
+        disk.arm(0, "delay", ["create"], ["snapshot.tmp"], delay_ms=1000 * slow_s)
+        server.child.send_signal(signal.SIGTERM)
+        messages(sock, "STOPPING=1")
+        said = []
+        while server.child.poll() is None or not said or said[-1]:
+            said.append(take(sock, 0.1).decode())
+        assert server.wait_exit() == 0
+        said = "\n".join(said).splitlines()
+        times = slow_s / (0.3 if watchdog else 1)
+        assert times / 2 <= said.count(extension) <= times + 2, said
+        assert said.count("WATCHDOG=1") >= said.count(extension), said
+
+        disk.arm(0, "delay", ["read"], ["incr"], delay_ms=1000 * slow_s)
+        start_server("--dir", data, ready=False, env=env)
+        said = messages(sock, "READY=1", 20)
+        assert any(line.startswith("STATUS=Loading, ") for line in said), said
+        assert 2 <= said.count(extension) <= slow_s + 2, said
+    disk.close()
+
+
 def test_no_watchdog_for_another_process(start_server, notify):
     sock, name = notify
     server = start_server(env={"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "200000",
@@ -355,12 +391,12 @@ def test_the_watchdog_is_fed_only_while_every_thread_lives(
         messages(sock, "WATCHDOG=1")
 
 
-def take(sock):
-    """Returns a message that has arrived, or nothing."""
-    sock.setblocking(False)
+def take(sock, seconds=0):
+    """Returns a message that has arrived, or arrives in time, or nothing."""
+    sock.settimeout(seconds)
     try:
         return sock.recv(4096)
-    except BlockingIOError:
+    except (BlockingIOError, TimeoutError, socket.timeout):
         return b""
 
 

@@ -432,7 +432,7 @@ lint: ## Check layers, mirrored tests, names of forbidden calls, clang-tidy [NOD
 	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
 	  -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude \
 	  -Xclang -analyzer-config -Xclang max-nodes=$(NODES)
-	shellcheck .ci/run packaging/debian/tests/serves tests/abi tests/coverage tests/debian tests/deps tests/lint tests/peers tests/rpm tests/units packaging/completion/bloomery.bash
+	shellcheck .ci/run packaging/debian/tests/removes packaging/debian/tests/serves tests/abi tests/coverage tests/debian tests/deps tests/lint tests/peers tests/rpm tests/units packaging/completion/bloomery.bash
 	$(PYTHON) -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py
 
 format: ## Format all C files

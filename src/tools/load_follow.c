@@ -89,19 +89,25 @@ turn(struct following *following)
            load_target_push(&following->target);
 }
 
-/* Waits until the source has sent something. False: it has closed the
- * connection, the tool must stop, or a second signal came. */
+/* Waits until at least so many bytes of the source are here. False: it has
+ * closed the connection or sends no more of them, the tool must stop, or a
+ * second signal came. */
 static bool
-await_bytes(struct following *following)
+await_bytes(struct following *following, size_t least)
 {
-    uint64_t begun_ns = clock_mono_ns();
+    uint64_t heard_ns = clock_mono_ns();
+    size_t seen = 0, len;
 
-    while (load_link_bytes(&following->source).len == 0) {
+    while ((len = load_link_bytes(&following->source).len) < least) {
+        if (len > seen) {
+            seen = len;
+            heard_ns = clock_mono_ns();
+        }
         if (following->source.ended || following->source.failed ||
             signals > 1 || !turn(following)) {
             return false;
         }
-        if (clock_mono_ns() - begun_ns >
+        if (clock_mono_ns() - heard_ns >
             following->load->timeout_s * SECOND_NS) {
             load_link_fail(&following->source,
                            "sent nothing for %" PRIu64 " s (--timeout)",
@@ -118,12 +124,14 @@ await_bytes(struct following *following)
 static bool
 take_line(struct following *following, char *ret_line)
 {
+    size_t seen = 0; /* bytes of a line whose end is missing */
+
     for (;;) {
         struct slice bytes;
         const char *lf;
         size_t len;
 
-        if (!await_bytes(following)) {
+        if (!await_bytes(following, seen + 1)) {
             return false;
         }
         bytes = load_link_bytes(&following->source);
@@ -133,11 +141,10 @@ take_line(struct following *following, char *ret_line)
             return false;
         }
         if (lf == NULL) {
-            if (following->source.ended || !turn(following)) {
-                return false;
-            }
+            seen = bytes.len;
             continue;
         }
+        seen = 0;
         len = (size_t)(lf - bytes.data);
         if (len >= LINE_MAX) {
             load_link_fail(&following->source, "sent too long a line");
@@ -247,7 +254,7 @@ next(void *ctx, struct slice *ret_bytes)
     load_link_consume(&following->source, following->handed_over);
     following->handed_over = 0;
     if ((!following->marked && following->rdb_left == 0) ||
-        !await_bytes(following)) {
+        !await_bytes(following, 1)) {
         return false;
     }
     bytes = load_link_bytes(&following->source);
@@ -304,10 +311,8 @@ take_end(struct following *following, struct slice rest)
         load_link_fail(source, "sent an RDB shorter than it said");
         return false;
     }
-    while (following->marked && load_link_bytes(source).len < MARK_BYTES) {
-        if (source->ended || source->failed || !turn(following)) {
-            return false;
-        }
+    if (following->marked && !await_bytes(following, MARK_BYTES)) {
+        return false;
     }
     bytes = load_link_bytes(source);
     if (following->marked &&

@@ -16,7 +16,8 @@ MARK = b"m" * 40
 class FakeSource:
     """rdb: the bytes of its RDB. form: "size" as from a disk, "eof" without one.
     resumes: whether a replica may continue after its link broke. breaks: of the
-    next RDBs, after how many bytes the link breaks."""
+    next RDBs, after how many bytes the link breaks. silent_at: where it stops in a
+    full copy and keeps the link, from the end if negative."""
 
     def __init__(self, rdb, form="size", offset=1000, resumes=True, info=True,
                  piece=1 << 16):
@@ -28,6 +29,7 @@ class FakeSource:
         self.acked = 0
         self.psyncs = []
         self.breaks = []
+        self.silent_at = None
         self.lock = threading.RLock()
         self.replicas = []
         self.socks = []
@@ -123,13 +125,16 @@ class FakeSource:
                                                          self.begin:])
                 self.replicas.append(sock)
                 return
-            sock.sendall(b"\n+FULLRESYNC %s %d\r\n\n\n" % (self.history,
-                                                           self.offset))
+            line = b"\n+FULLRESYNC %s %d\r\n\n\n" % (self.history, self.offset)
             at = len(self.log)
         head, tail = b"$%d\r\n" % len(self.rdb), b""
         if self.form == "eof":
             head, tail = b"$EOF:" + MARK + b"\r\n", MARK
         data = head + self.rdb + tail
+        if self.silent_at is not None:
+            sock.sendall((line + data)[:self.silent_at])
+            return
+        sock.sendall(line)
         if self.breaks:
             sock.sendall(data[:self.breaks.pop(0)])
             sock.shutdown(socket.SHUT_RDWR)

@@ -496,6 +496,31 @@ def test_a_bad_rdb_ends_it(server, source, data, said):
     assert said in lying(server, source, rdb=data).stderr
 
 
+# Within the first line of the full copy, its RDB, and the mark behind it.
+SILENT = [5, 140, -5]
+
+
+@pytest.mark.parametrize("at", SILENT)
+def test_a_source_that_falls_silent_ends_it(server, source, at):
+    got = lying(server, source, form="eof", silent_at=at)
+    assert b"sent nothing for 2 s (--timeout)" in got.stderr
+
+
+@pytest.mark.parametrize("at", SILENT)
+def test_signals_end_the_wait_for_a_silent_source(server, source, at):
+    master = source(ONE, form="eof")
+    master.silent_at = at
+    with Follower(server, master) as follower:
+        def has_ended():
+            follower.child.send_signal(signal.SIGTERM)
+            return follower.child.poll() is not None
+
+        sources.wait_for(lambda: master.psyncs, "PSYNC")
+        servers.wait_until(has_ended, 10, "the end")
+        got = follower.end(INCOMPLETE, signals=0)
+    assert b"stopped before the end" in got.stderr
+
+
 def test_a_bad_mark_ends_it(server, source):
     got = lying(server, source, form="eof", rdb=ONE + b"more")
     assert b"without its mark" in got.stderr

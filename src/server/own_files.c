@@ -34,6 +34,8 @@ own_files_write_pid(const char *path)
     }
     if (error == 0 && rename(temporary, path) != 0) {
         error = errno;
+    }
+    if (fd >= 0 && error != 0) {
         (void)unlink(temporary);
     }
     if (error != 0) {

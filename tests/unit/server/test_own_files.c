@@ -5,7 +5,9 @@
 #include "server/own_files.h"
 
 #include "../test.h"
+#include "base/file.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -54,6 +56,19 @@ TEST(it_has_our_number_while_the_server_runs)
     assert_int_equal(1, read_number(path));
     (void)unlink(path);
     assert_int_equal(0, rmdir(dir));
+}
+
+TEST(nothing_is_left_of_a_failed_write)
+{
+    char dir[] = "/tmp/bloomery-XXXXXX";
+    char path[64];
+
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/pid", dir);
+    file_fail_at(FILE_CALL_WRITE, 1, ENOSPC, false);
+    own_files_write_pid(path);
+    assert_true(file_fail_clear());
+    assert_int_equal(0, rmdir(dir)); /* so it is empty */
 }
 
 TEST(without_a_path_or_a_place_nothing_happens)

@@ -376,7 +376,7 @@ file_read_at(int fd, void *to, size_t len, uint64_t offset, size_t *ret_len)
         if (error == 0) {
             n = pread(fd, (char *)to + done, len - done,
                       (off_t)(offset + done));
-            error = n < 0 ? errno : n == 0 ? EIO : 0;
+            error = n < 0 ? errno : n == 0 ? ENODATA : 0;
         }
         done += n > 0 ? (size_t)n : 0;
         error = error == EINTR ? 0 : error;

@@ -62,7 +62,7 @@ MUST_CHECK int file_writev(int fd, struct iovec *iov, size_t count);
 void file_start_writing(int fd, uint64_t offset, uint64_t bytes);
 void file_will_read(int fd, uint64_t offset, uint64_t bytes);
 
-/* Reads exactly len bytes at the offset. At the end of the file: EIO, and a
+/* Reads exactly len bytes at the offset. At the end of the file: ENODATA, and a
  * smaller *ret_len, which is set in any case. */
 MUST_CHECK int file_read_at(int fd, void *to, size_t len, uint64_t offset,
                             size_t *ret_len);

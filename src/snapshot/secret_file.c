@@ -21,7 +21,7 @@ read_text(int fd, char *ret_text, size_t *ret_len)
 {
     int error = file_read_at(fd, ret_text, DIGITS + 2, 0, ret_len);
 
-    return error == EIO && *ret_len < DIGITS + 2 ? 0 : error;
+    return error == ENODATA ? 0 : error;
 }
 
 static bool

@@ -506,13 +506,16 @@ pass_over_header(struct reader *reader)
     return SNAPSHOT_OK;
 }
 
-/* Blocks that the disk cannot read count as damage. */
+/* Blocks that the disk cannot read count as damage, and so does the missing end
+ * of a file that was cut while it was read. */
 static bool
 may_pass_over(const struct reader *reader, enum snapshot_status status)
 {
+    int error = reader->file.error->error;
+
     return reader->visitor->passed_over != NULL &&
            (status == SNAPSHOT_DAMAGED || status == SNAPSHOT_NEWER ||
-            (status == SNAPSHOT_IO && reader->file.error->error == EIO));
+            (status == SNAPSHOT_IO && (error == EIO || error == ENODATA)));
 }
 
 /* Tells how many keys may come. A header can say anything, but each key takes

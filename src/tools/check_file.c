@@ -90,7 +90,7 @@ kind_of_file(struct check *check, int fd, const char *path,
     size_t len = 0;
     int error = file_read_at(fd, start, sizeof(start), 0, &len);
 
-    if (error != 0 && len == 0 && error != EIO) {
+    if (error != 0 && error != ENODATA) {
         tool_complain(&check->tool, CHECK_UNREADABLE, "%s: cannot be read: %s",
                       path, strerror(error));
         return false;

@@ -151,7 +151,7 @@ count_by_sample(struct loading *loading, const struct input *input)
         int error = file_read_at(input->fd, piece, sizeof(piece),
                                  input->bytes / SAMPLES * i, &len);
 
-        if (error != 0 && error != EIO) {
+        if (error != 0 && error != ENODATA) {
             tool_complain(&loading->load->tool, LOAD_UNREADABLE,
                           "%s: cannot be read: %s", input->path,
                           strerror(error));

@@ -111,9 +111,9 @@ TEST(a_written_file_reads_back)
     assert_int_equal(0, file_read_at(fd, bytes, 3, 6, &len));
     assert_int_equal(3, len);
     assert_memory_equal("pie", bytes, 3);
-    assert_int_equal(EIO, file_read_at(fd, bytes, 8, 6, &len));
+    assert_int_equal(ENODATA, file_read_at(fd, bytes, 8, 6, &len));
     assert_int_equal(3, len);
-    assert_int_equal(EIO, file_read_at(fd, bytes, 1, 100, &len));
+    assert_int_equal(ENODATA, file_read_at(fd, bytes, 1, 100, &len));
     assert_int_equal(0, len);
     assert_int_equal(0, file_read_at(fd, bytes, 0, 100, &len));
     assert_int_equal(0, file_map(fd, 5, &mapped));

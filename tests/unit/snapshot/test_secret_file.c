@@ -5,6 +5,7 @@
 #include "snapshot/secret_file.h"
 
 #include "../test.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,5 +65,31 @@ TEST(the_reason_says_what_is_wrong)
         secret_file_read(AT_FDCWD, dir, secret, reason, sizeof(reason)));
     assert_string_equal(strerror(EISDIR), reason);
     assert_int_equal(0, close(dir_fd));
+    assert_int_equal(0, rmdir(dir));
+}
+
+TEST(a_failing_disk_is_not_a_short_secret)
+{
+    char dir[] = "/tmp/bloomery-XXXXXX";
+    char path[64];
+
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/s", dir);
+    for (unsigned nth = 1; nth <= 2; nth++) { /* 2: behind the digits */
+        uint8_t secret[BLOOM_SECRET_BYTES];
+        char reason[128] = "";
+        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+        assert_true(fd >= 0);
+        assert_int_equal(strlen(GOOD), write(fd, GOOD, strlen(GOOD)));
+        assert_int_equal(0, close(fd));
+        file_fail_at(FILE_CALL_READ, nth, EIO, false);
+        assert_int_equal(
+            SECRET_FILE_WRONG,
+            secret_file_read(AT_FDCWD, path, secret, reason, sizeof(reason)));
+        assert_true(file_fail_clear());
+        assert_string_equal(strerror(EIO), reason);
+    }
+    assert_int_equal(0, unlink(path));
     assert_int_equal(0, rmdir(dir));
 }

@@ -24,6 +24,7 @@ enum { MARK_BYTES_MAX = 18, MAPS_MAX = 1100, COMPLAINTS_MAX = 20 };
 /* All mapped files, for the signal handler. */
 static struct check_map maps[MAPS_MAX];
 static volatile sig_atomic_t unreadable; /* pages */
+static const char *program; /* that maps files, for the signal handler */
 
 /* ---- kinds --------------------------------------------------------------- */
 
@@ -382,7 +383,8 @@ on_bus_error(int number, siginfo_t *info, void *context)
             zeros = mmap(zeros, page, PROT_READ,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
             if (zeros != MAP_FAILED && unreadable++ < COMPLAINTS_MAX) {
-                say("bloomery-check: ");
+                say(program);
+                say(": ");
                 say(maps[i].path);
                 say(": cannot be read at offset ");
                 say_number(at - begin);
@@ -393,7 +395,8 @@ on_bus_error(int number, siginfo_t *info, void *context)
             }
         }
     }
-    say("bloomery-check: I/O error\n");
+    say(program);
+    say(": I/O error\n");
     _exit(CHECK_UNREADABLE);
 }
 
@@ -405,6 +408,7 @@ check_file_map(struct check *check, int fd, size_t len, const char *path,
                                 .sa_flags = SA_SIGINFO };
     int error;
 
+    program = check->tool.name;
     (void)sigaction(SIGBUS, &action, NULL);
     error = file_map(fd, len, &ret_map->bytes);
     if (error != 0) {

@@ -320,13 +320,15 @@ finished(struct merge *merge, bool damaged)
 {
     struct merge_read *read = &merge->read;
 
-    if (damaged) {
+    if (read->set_aside) {
         log_error("server.merge", "a file of saved adds is damaged",
                   "file=\"%s/%s.damaged\"", read->dir, read->name);
         metric_add(METRIC_MERGE_LOST, (int64_t)(read->map.len - read->at));
     }
     if (read->error != 0) {
-        log_repeated(LOG_ERROR, "server.merge", "cannot remove a file",
+        log_repeated(LOG_ERROR, "server.merge",
+                     damaged ? "cannot set a damaged file aside"
+                             : "cannot remove a file",
                      "file=\"%s/%s\" reason=\"%s\"", read->dir, read->name,
                      strerror(read->error));
         end_offers(merge, RETRY_MS);

@@ -46,6 +46,7 @@ merge_read_find(void *arg)
 
     read->fd = read->refused_fd = -1;
     read->map = read->batch = (struct slice){ NULL, 0 };
+    read->at = 0;
     read->error = file_open_dir(read->dir, false, &dir_fd);
     if (read->error == 0) {
         choose(read, dir_fd);
@@ -62,8 +63,9 @@ merge_read_find(void *arg)
         if (read->error == 0 &&
             group_read_first_line(read->map, &read->first) != GROUP_OK) {
             read->error = EBADMSG;
+        } else if (read->error == 0) {
+            read->at = GROUP_FIRST_LINE_BYTES;
         }
-        read->at = GROUP_FIRST_LINE_BYTES;
     }
     file_close(dir_fd);
 }
@@ -226,12 +228,14 @@ merge_read_finish(void *arg)
     int dir_fd = -1;
     int error = file_open_dir(read->dir, false, &dir_fd);
 
+    read->set_aside = false;
     if (error == 0 && read->error == 0 && read->refused_fd >= 0) {
         error = file_sync(read->refused_fd);
     }
     if (error == 0 && read->error == EBADMSG) {
         (void)snprintf(aside, sizeof(aside), "%s.damaged", read->name);
         error = file_rename(dir_fd, read->name, aside);
+        read->set_aside = error == 0;
     } else if (error == 0 && read->error == 0) {
         error = file_unlink(dir_fd, read->name);
     }

@@ -26,6 +26,7 @@ struct merge_read {
     uint64_t bytes_waiting;    /* of all heal files, as of merge_read_find */
     struct slice batch;        /* commands; empty: the file is done */
     uint32_t commands;
+    bool set_aside; /* by merge_read_finish: the damaged file */
     /* For merge_read_store, set by the owner: */
     struct merge_refusal *refusals;
     size_t refused;

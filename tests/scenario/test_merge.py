@@ -272,6 +272,26 @@ def test_a_full_quarantine_counts_what_it_drops(group):
     assert 2990 <= got["items_quarantined"] + got["items_dropped"] <= 3000
 
 
+@pytest.mark.parametrize("size", (0, 10, 1000))
+def test_a_damaged_file_is_counted_when_it_is_set_aside(group, size):
+    """Its new name is taken at first."""
+    primary, replica = group.node(*ON), group.node(*ON)
+    path = folder(replica) / ("heal-%s-1.log" % ("0" * 40))
+    path.write_bytes(b"x" * size)
+    aside = path.with_name(path.name + ".damaged")
+    aside.mkdir()
+    follow(replica, primary)
+    wait_until(lambda: replica.log().count(b"cannot set a damaged file aside") > 1,
+               30, "it tries again")
+    assert stats(replica)["lost_bytes"] == 0
+    aside.rmdir()
+    wait_until(aside.is_file, 30, "it is set aside")
+    wait_until(lambda: b"a file of saved adds is damaged" in replica.log(), 10,
+               "the log says so")
+    assert stats(replica)["lost_bytes"] == size
+    assert replica.log().count(b"a file of saved adds is damaged") == 1
+
+
 def refuses_adds(server, yes):
     """Makes the server answer adds with an error that passes."""
     with server.conn() as conn:

@@ -97,6 +97,7 @@ struct persist_files {
     enum manifest_doubt doubt;
     struct manifest doubtful;
     uint64_t next_number;
+    uint64_t unused; /* the last increment, if the journal never turned to it */
     uint64_t old_bytes; /* of increments before the one being written */
 };
 

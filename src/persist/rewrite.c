@@ -56,6 +56,19 @@ add_increment(struct manifest *manifest, uint64_t number)
         (struct manifest_increment){ .number = number };
 }
 
+/* Drops the increment of an attempt that failed before the journal turned to
+ * it. It has no groups, and a place in the manifest that the next one takes:
+ * so attempts that fail do not fill the manifest. */
+static void
+drop_unused(const struct persist *persist, struct manifest *manifest)
+{
+    if (manifest->count > 0 && persist->files.unused != 0 &&
+        manifest->increments[manifest->count - 1].number ==
+            persist->files.unused) {
+        manifest->count--;
+    }
+}
+
 /* Closes an increment in the manifest, now that its size is known. It may also
  * stay open, and must, behind one that is open: a manifest's closed increments
  * come before the open ones. */
@@ -185,12 +198,14 @@ rewrite_begin(struct persist *persist, enum journal_target how)
     struct journal_status status;
 
     CHECK(persist->step == STEP_NONE);
+    requests_begin(&persist->requests[PERSIST_REWRITE]);
     journal_get_status(persist->journal, &status);
     rewrite->how = how;
     rewrite->arrived = persist->adopted.arrived;
     rewrite->losses = persist->presence.losses;
     rewrite->number = persist->files.next_number++;
     rewrite->manifest = persist->files.manifest;
+    drop_unused(persist, &rewrite->manifest);
     close_increment(&rewrite->manifest, status.closed_number,
                     status.closed_bytes);
     rewrite->keep_manifest = how != JOURNAL_ROTATE || status.building;
@@ -200,7 +215,6 @@ rewrite_begin(struct persist *persist, enum journal_target how)
         fail(persist, "too many failures: the next start makes a base", EMFILE);
         return;
     }
-    requests_begin(&persist->requests[PERSIST_REWRITE]);
     persist->step = STEP_PREPARE;
     persist->step_started_ns = clock_mono_ns();
     task_start(persist->task, prepare, persist);
@@ -219,6 +233,7 @@ rewrite_turn(struct persist *persist, uint64_t position, uint64_t sequence)
     journal_set_target(persist->journal, rewrite->how, &rewrite->file,
                        &rewrite->position, &rewrite->sequence);
     rewrite->file.fd = -1; /* the journal's */
+    persist->files.unused = 0;
     if (rewrite->how == JOURNAL_BUILD) {
         persist->options.hooks.journaling(persist->options.hooks.ctx,
                                           persist->journal);
@@ -253,6 +268,7 @@ rewrite_prepared(struct persist *persist)
     }
     if (!rewrite->keep_manifest) {
         persist->files.manifest = rewrite->manifest;
+        persist->files.unused = rewrite->number;
         trust(persist);
     }
     manifest_base_name(rewrite->number, name);

@@ -6,6 +6,7 @@
 #include "persist_rig.h"
 
 #include <dirent.h>
+#include <sys/stat.h>
 
 static uint64_t
 rewrites_of(const struct prig *rig)
@@ -119,6 +120,75 @@ TEST(rewrite_survives_a_fault_at_every_call)
             prig_free(rig);
         }
     }
+}
+
+static bool
+rewrite_fails(struct prig *rig)
+{
+    uint64_t ticket = persist_ask(rig->persist, PERSIST_REWRITE);
+
+    rig->persist->rewrite_retry.not_before_ns = 0;
+    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_REWRITE, ticket) !=
+                       PERSIST_PENDING);
+    return persist_outcome(rig->persist, PERSIST_REWRITE, ticket) ==
+           PERSIST_FAILED;
+}
+
+/* Puts a directory in the place where a base is begun, or removes it. */
+static void
+block_base(const struct prig *rig, uint64_t number, bool blocks)
+{
+    char name[MANIFEST_FILE_NAME_MAX];
+    char path[256];
+
+    manifest_base_name(number, name);
+    (void)snprintf(path, sizeof(path), "%s/journal/%s.tmp", rig->dir, name);
+    assert_int_equal(blocks ? mkdir(path, 0700) : rmdir(path), 0);
+}
+
+TEST(rewrite_that_fails_again_and_again_does_not_fill_the_manifest)
+{
+    struct prig *rig = prig_start("yes", "always");
+    unsigned bases;
+    unsigned increments;
+    unsigned others;
+
+    (void)prig_write_released(rig);
+    for (unsigned i = 0; i < 5; i++) {
+        uint64_t number = rig->persist->files.next_number;
+
+        block_base(rig, number, true);
+        assert_true(rewrite_fails(rig));
+        block_base(rig, number, false);
+        (void)prig_write_released(rig);
+        assert_int_equal(rig->persist->files.manifest.count, 2);
+        if (i == 2) {
+            prig_restart_all(rig); /* keeps what it finds, and adds one */
+            assert_int_equal(rig->persist->files.manifest.count, 3);
+            (void)persist_ask(rig->persist, PERSIST_REWRITE);
+            PRIG_WAIT(rig, rewrites_of(rig) == 1);
+        }
+    }
+    assert_false(rewrite_fails(rig));
+    (void)prig_write_released(rig);
+    count_files(rig, &bases, &increments, &others);
+    assert_int_equal(bases, 1);
+    assert_int_equal(increments, 1);
+    assert_int_equal(others, 0);
+    prig_restart_all(rig);
+    prig_free(rig);
+}
+
+TEST(rewrite_that_finds_the_manifest_full_tells_the_client_that_asked)
+{
+    struct prig *rig = prig_start("yes", "always");
+    uint32_t count = rig->persist->files.manifest.count;
+
+    rig->persist->files.manifest.count = MANIFEST_INCREMENTS_MAX;
+    assert_true(rewrite_fails(rig));
+    rig->persist->files.manifest.count = count;
+    assert_false(rewrite_fails(rig));
+    prig_free(rig);
 }
 
 TEST(rewrite_makes_the_first_base_of_the_snapshot)

@@ -75,13 +75,6 @@ expose_count(struct expose *expose, uint64_t value)
     buf_printf(expose->text, "%" PRIu64 "\n", value);
 }
 
-void
-expose_signed(struct expose *expose, int64_t value)
-{
-    begin_sample(expose, suffix_of(expose));
-    buf_printf(expose->text, "%" PRId64 "\n", value);
-}
-
 static void
 put_seconds(struct buf *text, uint64_t ns)
 {

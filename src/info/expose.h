@@ -42,7 +42,6 @@ void expose_more_label(struct expose *expose, const char *name,
 
 /* Add a sample; the last one of so many nanoseconds, in seconds. */
 void expose_count(struct expose *expose, uint64_t value);
-void expose_signed(struct expose *expose, int64_t value);
 void expose_ns(struct expose *expose, uint64_t ns);
 
 /* Begin a family and add its only sample. */

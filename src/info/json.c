@@ -40,13 +40,6 @@ json_count(struct json *json, const char *name, uint64_t value)
 }
 
 void
-json_signed(struct json *json, const char *name, int64_t value)
-{
-    begin(json, name);
-    buf_printf(json->text, "%" PRId64, value);
-}
-
-void
 json_bool(struct json *json, const char *name, bool value)
 {
     begin(json, name);

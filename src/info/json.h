@@ -17,7 +17,6 @@ void json_open(struct json *json, const char *name, char bracket);
 void json_close(struct json *json, char bracket);
 
 void json_count(struct json *json, const char *name, uint64_t value);
-void json_signed(struct json *json, const char *name, int64_t value);
 void json_bool(struct json *json, const char *name, bool value);
 void json_null(struct json *json, const char *name);
 

@@ -47,7 +47,7 @@ TEST(gauges_have_labels_and_seconds)
     expose_more_label(&to, "y", slice_lit("q\"b\\n\n\xff"));
     expose_ns(&to, 61000000000);
     expose_family(&to, "b", EXPOSE_GAUGE, "", "T.");
-    expose_signed(&to, -1);
+    expose_count(&to, 1);
     expose_end(&to);
     expect(&text, "# HELP bloomery_a_seconds T.\n"
                   "# TYPE bloomery_a_seconds gauge\n"
@@ -56,7 +56,7 @@ TEST(gauges_have_labels_and_seconds)
                   "61.000000000\n"
                   "# HELP bloomery_b T.\n"
                   "# TYPE bloomery_b gauge\n"
-                  "bloomery_b -1\n");
+                  "bloomery_b 1\n");
     buf_free(&text);
 }
 

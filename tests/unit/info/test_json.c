@@ -17,7 +17,7 @@ TEST(json_has_commas_where_they_belong)
     json_close(&to, ']');
     json_open(&to, "c", '[');
     json_open(&to, NULL, '{');
-    json_signed(&to, "d", -1);
+    json_count(&to, "d", 1);
     json_close(&to, '}');
     json_bool(&to, NULL, true);
     json_null(&to, NULL);
@@ -27,7 +27,7 @@ TEST(json_has_commas_where_they_belong)
     json_close(&to, '}');
     buf_append(&text, "", 1);
     assert_string_equal(text.data,
-                        "{\"a\":18446744073709551615,\"b\":[],\"c\":[{\"d\":-1}"
+                        "{\"a\":18446744073709551615,\"b\":[],\"c\":[{\"d\":1}"
                         ",true,null],\"e\":0.0125,\"f\":false}");
     buf_free(&text);
 }

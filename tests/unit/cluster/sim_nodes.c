@@ -292,6 +292,10 @@ sim_nodes_look(void)
             node->alone_ms = 0;
         } else if (node->alone_ms == 0) {
             node->alone_ms = sim.now_ms;
+            if (sim.now_ms < node->learns_ms) { /* it was alone all the time:
+                                 what makes a majority tells what is new */
+                node->alone_ms -= SIM_NODE_TIMEOUT_MS;
+            }
         }
         if (!node->up || node->alone_ms != 0) {
             give_up(node);

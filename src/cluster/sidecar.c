@@ -43,6 +43,7 @@ sidecar_new(const struct sidecar_hooks *hooks, const struct holdings *start)
     sidecar->wanted_round = slots_of(sizeof(*sidecar->wanted_round));
     sidecar->wanted_ms = slots_of(sizeof(*sidecar->wanted_ms));
     sidecar->fenced_ms = slots_of(sizeof(*sidecar->fenced_ms));
+    sidecar->comer = slots_of(sizeof(*sidecar->comer));
     sidecar->given_ms = slots_of(sizeof(*sidecar->given_ms));
     sidecar->lost_ms = slots_of(sizeof(*sidecar->lost_ms));
     sidecar->state = slots_of(sizeof(*sidecar->state));
@@ -69,6 +70,7 @@ sidecar_free(struct sidecar *sidecar)
     mem_free(sidecar->wanted_round);
     mem_free(sidecar->wanted_ms);
     mem_free(sidecar->fenced_ms);
+    mem_free(sidecar->comer);
     mem_free(sidecar->given_ms);
     mem_free(sidecar->lost_ms);
     mem_free(sidecar->state);
@@ -137,10 +139,10 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
             /* Our node lost it before we started. Its owner's daemon may be
              * fetching it, and send clients here. */
             sidecar_give_lose(sidecar, slot, leased, now_ms);
-        } else if (owner != self && owner != last) {
-            /* It may be served elsewhere: the daemon that came for it is not
-             * the owner's any more. */
-            slot_set_remove(&sidecar->exported, slot);
+        } else if (owner != self && owner != last &&
+                   owner != sidecar->comer[slot]) {
+            slot_set_remove(&sidecar->exported, slot); /* it may be served
+                                                          elsewhere */
         }
         sidecar->owner_before[slot] = owner;
     }

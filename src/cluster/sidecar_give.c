@@ -26,6 +26,7 @@ sidecar_give_lose(struct sidecar *sidecar, unsigned slot, bool leased,
             slot_set_remove(&sidecar->early, slot);
             return;
         }
+        sidecar->comer[slot] = PEER_NONE;
         if (leased) {
             slot_set_add(&sidecar->leaving, slot);
         }
@@ -252,6 +253,9 @@ sidecar_give_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
     }
     if (ask->question == SIDECAR_ASK_FENCE_EMPTY && !empty) {
         came(sidecar, ask->set);
+        slot_set_foreach (ask->set, slot) {
+            sidecar->comer[slot] = sidecar_peer_of(sidecar, ask->node);
+        }
         slot_set_unite(&sidecar->early, ask->set);
         slot_set_intersect(&sidecar->early, &sidecar->owned);
         slot_set_unite(&sidecar->exported, ask->set);

@@ -142,6 +142,8 @@ struct sidecar {
     /* Not ours any more, but served until then, or the newest as a survey of
      * their owner says: the owner's daemon sends clients here meanwhile. */
     struct slot_set exported;
+    uint16_t *comer; /* [CLUSTER_SLOTS] of exported: the peer that has come for
+                        it; PEER_NONE: nobody yet */
     /* Not ours any more, and the owner's daemon has not come for them: it may
      * not know yet that they are its own, and send clients back here. */
     struct slot_set awaiting;

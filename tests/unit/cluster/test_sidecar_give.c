@@ -81,6 +81,16 @@ TEST(an_owner_that_another_one_has_followed_gets_nothing)
     answer = fence(&rig, RIG_B, 5, false, SIDECAR_ASK_FENCE_EMPTY, &granted);
     assert_int_equal(answer.kind, SIDECAR_REFUSED);
     rig_fini(&rig);
+
+    /* C comes before our node knows, and sends clients here. */
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    rig_poll(&rig, of_b);
+    answer = fence(&rig, RIG_C, 7, false, SIDECAR_ASK_FENCE_EMPTY, &granted);
+    assert_int_equal(answer.kind, SIDECAR_HAS_KEYS);
+    rig_poll(&rig, of_c);
+    assert_int_equal(rig.state[0], SLOT_EXPORTED);
+    rig_fini(&rig);
     mem_free(file);
 }
 

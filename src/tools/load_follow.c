@@ -581,6 +581,11 @@ follow_once(struct following *following)
         following->complete = true;
         following->syncs++;
     } else {
+        /* What the offset counts must be confirmed before it is acknowledged.
+         */
+        if (!load_target_drain(&following->target)) {
+            return OUTCOME_STOP;
+        }
         following->resumed++;
     }
     begin_stream(following, offset);

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -313,6 +314,27 @@ def test_getack_is_answered_when_the_server_has_it(server, source):
             applied(master)
             assert present(server, "one", ["item:%d" % i])
         follower.end()
+
+
+def test_what_the_server_has_not_confirmed_is_not_acknowledged(server, source):
+    """The link to the source breaks while the server stands still, and comes
+    back; then the server dies."""
+    master = source(ONE)
+    with Follower(server, master) as follower:
+        synced(master)
+        master.feed("REPLCONF", "GETACK", "*")
+        applied(master)
+        confirmed = master.offset
+        server.child.send_signal(signal.SIGSTOP)
+        servers.wait_until(lambda: all(
+            " T " in stat.read_text() for stat in
+            Path("/proc/%d/task" % server.child.pid).glob("*/stat")))
+        master.feed("BF.ADD", "one", "more")
+        master.cut()
+        synced(master)
+        server.kill()
+        got = follower.end(UNREADABLE, signals=0)
+    assert figures(got)["offset"] == master.acked == confirmed
 
 
 # ---- what commands mean --------------------------------------------------------

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One deadline holds for all of it: connecting, the TLS handshake, and both
- * replies.
+ * One deadline holds for all of it: connecting, the TLS handshake, and all
+ * replies. The requests are sent at once.
  */
 #include "server/ping.h"
 
@@ -12,6 +12,7 @@
 #include "net/tls.h"
 #include "server/exit_status.h"
 #include "server/own_tls.h"
+#include "server/readiness.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,12 +28,14 @@
 enum {
     SECONDS = 5,
     SECONDS_MAX = 3600,
-    REPLY_MAX = 1024 /* bytes; longer ones are not replies to PING */
+    REPLY_MAX = 1024, /* bytes; longer ones are not replies to PING */
+    INFO_MAX = 1 << 20
 };
 
 struct ping {
     const struct conf *conf;
     bool alive; /* any reply is good */
+    bool ready; /* INFO must say that it serves data, too */
     const char *user;
     struct buf password;
     uint64_t deadline_ns;
@@ -130,8 +133,8 @@ read_words(struct ping *ping, const struct conf_args *args, char *const *words)
 
     ping->user = getenv("BLOOMERY_USER");
     ping->alive = strcmp(args->ping, "alive") == 0;
-    if (!ping->alive && args->ping[0] != '\0' &&
-        strcmp(args->ping, "ready") != 0) {
+    ping->ready = strcmp(args->ping, "ready") == 0;
+    if (!ping->alive && !ping->ready && args->ping[0] != '\0') {
         return fail(ping, "--ping is alone, or --ping=ready or --ping=alive");
     }
     for (int i = 0; i < args->ping_words; i++) {
@@ -397,6 +400,18 @@ append_word(struct buf *to, struct slice word)
     buf_append_slice(to, slice_lit("\r\n"));
 }
 
+static void
+append_info(struct buf *to)
+{
+    static const char *const words[] = { "INFO", READINESS_SECTIONS };
+    size_t count = sizeof(words) / sizeof(words[0]);
+
+    buf_printf(to, "*%zu\r\n", count);
+    for (size_t i = 0; i < count; i++) {
+        append_word(to, slice_of(words[i]));
+    }
+}
+
 static bool
 send_requests(struct ping *ping)
 {
@@ -412,6 +427,9 @@ send_requests(struct ping *ping)
         append_word(&text, buf_slice(&ping->password));
     }
     buf_append_slice(&text, slice_lit("*1\r\n$4\r\nPING\r\n"));
+    if (ping->ready) {
+        append_info(&text);
+    }
     if (text.failed) {
         sent = fail(ping, "not enough memory");
     } else if (ping->tls == NULL) {
@@ -426,9 +444,9 @@ send_requests(struct ping *ping)
     return sent;
 }
 
-/* Reads a reply of one line, without its line end. */
+/* Reads a line that begins with one of the characters, without its line end. */
 static bool
-read_reply(struct ping *ping, char ret_line[REPLY_MAX])
+read_line(struct ping *ping, const char *firsts, char ret_line[REPLY_MAX])
 {
     const char *end = NULL;
     size_t len;
@@ -446,13 +464,46 @@ read_reply(struct ping *ping, char ret_line[REPLY_MAX])
     }
     len = (size_t)(end - ping->in.data);
     if (len < 2 || len > REPLY_MAX || end[-1] != '\r' ||
-        (ping->in.data[0] != '+' && ping->in.data[0] != '-')) {
+        ping->in.data[0] == '\0' || strchr(firsts, ping->in.data[0]) == NULL) {
         return fail(ping, "it answers something else than RESP");
     }
     memcpy(ret_line, ping->in.data, len - 1);
     ret_line[len - 1] = '\0';
     buf_consume(&ping->in, len + 1);
     return true;
+}
+
+static bool
+read_reply(struct ping *ping, char ret_line[REPLY_MAX])
+{
+    return read_line(ping, "+-", ret_line);
+}
+
+/* Reads the reply to INFO. False: it is an error, or says that the server is
+ * not ready. */
+static bool
+read_info(struct ping *ping)
+{
+    char line[REPLY_MAX] = "";
+    uint64_t len;
+    const char *why;
+
+    if (!read_line(ping, "$-", line)) {
+        return false;
+    }
+    if (line[0] == '-') {
+        return fail(ping, "it answers INFO with: %s", line + 1);
+    }
+    if (!slice_to_u64(slice_of(line + 1), &len) || len > INFO_MAX) {
+        return fail(ping, "it answers something else than RESP");
+    }
+    while (ping->in.len < len) {
+        if (!receive(ping)) {
+            return false;
+        }
+    }
+    why = readiness_refusal((struct slice){ ping->in.data, (size_t)len });
+    return why == NULL || fail(ping, "it is not ready: %s", why);
 }
 
 /* *ret_line gets the reply that counts: the first error, or the last one. */
@@ -468,8 +519,11 @@ converse(struct ping *ping, char ret_line[REPLY_MAX])
         !send_requests(ping) || !read_reply(ping, ret_line)) {
         return false;
     }
-    return ping->password.len == 0 || ret_line[0] == '-' ||
-           read_reply(ping, ret_line);
+    if (ping->password.len > 0 && ret_line[0] != '-' &&
+        !read_reply(ping, ret_line)) {
+        return false;
+    }
+    return !ping->ready || strcmp(ret_line, "+PONG") != 0 || read_info(ping);
 }
 
 static int

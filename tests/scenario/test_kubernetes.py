@@ -149,13 +149,20 @@ def test_the_probes_work_with_the_configuration(name, tmp_path):
     with Running(command, conf, tmp_path, *options) as running:
         for probe in probes:
             words = probe["exec"]["command"]
+            if name == "sidecar" and "--ping=ready" in words:
+                got = running.ask(words)
+                assert got.returncode == 1 and not got.stdout, "it has no node"
+                continue
             servers.wait_until(lambda: running.ask(words).stdout == "PONG\n", 20,
                                "%s is good" % words, pause=0.1)
         with resp.Conn(("127.0.0.1", running.port), password="secret") as conn:
             assert conn.call("CONFIG", "GET", "dir")[1].decode() == \
                 str(tmp_path / "data")
     assert [p["exec"]["command"][1] for p in probes] == \
-        ["--ping=alive", "--ping=alive", "--ping"]
+        ["--ping=alive", "--ping=alive", "--ping=ready"]
+    for service in of_kind(name, "Service"):
+        if name != "standalone":  # a Sentinel must reach a replica without data
+            assert service["spec"]["publishNotReadyAddresses"] is True
 
 
 def test_the_sidecar_starts_before_its_node():

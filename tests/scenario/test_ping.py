@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from lib import resp, servers, tls
+from lib import neighbour, resp, servers, tls
 
 READY, NOT_READY, MISTAKE = 0, 1, 2
 
@@ -117,6 +117,8 @@ def test_it_logs_in_as_a_user_of_its_own(start_server, tmp_path):
     file.write_text("its own")
     words = ("--ping", "--ping-user=probe", "--ping-password-file=%s" % file)
     assert run(*words, *at(server)) == (READY, "PONG")
+    code, said = run("--ping=ready", *words[1:], *at(server))
+    assert code == NOT_READY and "it answers INFO with: NOPERM" in said
     assert run("--ping", *at(server), env={
         "BLOOMERY_USER": "probe", "BLOOMERY_PASSWORD": "its own"}) == (READY, "PONG")
     code, said = run(*words[:2], *at(server), env={"BLOOMERY_PASSWORD": "secret"})
@@ -210,6 +212,77 @@ def test_a_server_that_loads_is_alive_and_not_ready(start_server, tmp_path):
             return
         tmp_path.mkdir(exist_ok=True)
     pytest.fail("never seen loading: %s" % seen)
+
+
+# ---- a server that answers, but has no data to serve -----------------------------
+
+def ready(server, said=None):
+    """--ping=ready says that the server is ready, or why not; --ping says PONG."""
+    code, text = run("--ping=ready", *at(server))
+    assert run("--ping", *at(server)) == (READY, "PONG")
+    if said is None:
+        return (code, text) == (READY, "PONG")
+    return code == NOT_READY and "it is not ready: " in text and said in text
+
+
+def test_a_sidecar_is_ready_with_its_lease(start_server):
+    made = neighbour.Neighbour()
+    try:
+        server = start_server("--sidecar-of", made.address, *neighbour.EMPTY)
+        assert ready(server, "no lease")
+        made.say(nodes=[neighbour.node(neighbour.A, server.port, "myself,master",
+                                       slots="0-16383")])
+        neighbour.wait_lease(server)
+        servers.wait_until(lambda: ready(server), 20, "it is ready")
+        made.say(state="fail")
+        servers.wait_until(lambda: ready(server, "its cluster is down"), 20, "it is not")
+        made.say(state="ok")
+        servers.wait_until(lambda: ready(server), 20, "it is ready again")
+    finally:
+        made.close()
+    servers.wait_until(lambda: ready(server, "no lease"), 20, "the lease has ended")
+
+
+def test_a_replica_is_ready_when_it_has_had_the_data(start_server, tmp_path):
+    address = "127.0.0.1 %d"
+    server = start_server("--dir", tmp_path, "--replicaof",
+                          address % servers.free_port())
+    assert ready(server, "primary's data")
+    primary = start_server()
+    with primary.conn() as conn, server.conn() as replica:
+        assert conn.call("BF.ADD", "key", "item") == 1
+        assert replica.call("REPLICAOF", "127.0.0.1", primary.port) == b"OK"
+        servers.wait_until(lambda: ready(server), 20, "it has synchronized")
+    primary.kill()
+    servers.wait_until(lambda: b"master_link_status:down" in info(server), 20, "no link")
+    assert ready(server), "it goes on serving"
+    server.stop()
+    server = start_server("--dir", tmp_path, "--replicaof", address % primary.port)
+    assert ready(server), "it has the data from before the restart"
+    with server.conn() as replica:
+        assert replica.call("REPLICAOF", "NO", "ONE") == b"OK"
+    assert ready(server)
+
+
+def info(server):
+    with server.conn() as conn:
+        return conn.call("INFO", "replication")
+
+
+@pytest.mark.parametrize("reply,said", [
+    (b"+PONG\r\n-NOPERM no INFO\r\n", "it answers INFO with: NOPERM no INFO"),
+    (b"+PONG\r\n+INFO\r\n", "something else than RESP"),
+    (b"+PONG\r\n$-1\r\n", "something else than RESP"),
+    (b"+PONG\r\n$9999999999\r\n", "something else than RESP"),
+    (b"+PONG\r\n$9\r\nshort", "no answer in time"),
+    (b"-LOADING it loads\r\n-LOADING it loads\r\n", "LOADING it loads"),
+])
+def test_it_says_what_a_server_answers_to_info(reply, said):
+    with Fake(reply) as fake:
+        seconds = 1 if said == "no answer in time" else 60
+        code, text = run("--ping=ready", "--ping-timeout=%d" % seconds, "--port",
+                         fake.port, "--bind", "127.0.0.1")
+        assert code == NOT_READY and said in text
 
 
 @pytest.mark.parametrize("words,said", [

@@ -270,7 +270,7 @@ def move(cluster, pods):
 
 def test_pods_keep_their_names_and_data_when_addresses_change(cluster):
     cluster.wait_ok()
-    assert all(pod.is_ready() for pod in cluster.pods)
+    wait_until(lambda: all(pod.is_ready() for pod in cluster.pods), 60, "all are ready")
     cluster.create()  # again: the cluster is there
     assert "the cluster is there" in \
         (cluster.pods[0].home / "job.log").read_text().splitlines()[-1]

@@ -5,6 +5,8 @@
  */
 #include "base/file.h"
 
+#include "base/mem.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,7 +20,8 @@ enum {
     DIR_MODE = 0750,
     FILE_MODE = 0640,
     OWN_MODE = 0600,
-    VECTORS_MAX = 1024 /* IOV_MAX of Linux */
+    VECTORS_MAX = 1024, /* IOV_MAX of Linux */
+    THROUGH_BYTES = 1 << 20
 };
 
 /* ---- faults -------------------------------------------------------------- */
@@ -427,6 +430,39 @@ file_map(int fd, size_t len, struct slice *ret_bytes)
     (void)madvise(at, len, MADV_SEQUENTIAL);
     *ret_bytes = (struct slice){ at, len };
     return 0;
+}
+
+/* Reads the first bytes of a file, so that they are in the page cache. */
+static int
+read_through(int fd, uint64_t bytes, uint64_t *ret_offset)
+{
+    char *chunk = mem_try_alloc(THROUGH_BYTES);
+    int error = chunk != NULL ? 0 : ENOMEM;
+    size_t got;
+
+    while (error == 0 && *ret_offset < bytes) {
+        uint64_t left = bytes - *ret_offset;
+        size_t len = left < THROUGH_BYTES ? (size_t)left : THROUGH_BYTES;
+
+        error = file_read_at(fd, chunk, len, *ret_offset, &got);
+        *ret_offset += error == 0 ? len : 0;
+    }
+    mem_free(chunk);
+    return error;
+}
+
+int
+file_read_and_map(int fd, size_t len, struct slice *ret_bytes,
+                  uint64_t *ret_offset)
+{
+    uint64_t size = 0;
+    int error = file_size(fd, &size);
+
+    *ret_offset = 0;
+    if (error == 0) {
+        error = read_through(fd, size < len ? size : len, ret_offset);
+    }
+    return error == 0 ? file_map(fd, len, ret_bytes) : error;
 }
 
 void

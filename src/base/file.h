@@ -90,6 +90,12 @@ MUST_CHECK int file_read_name(int dir_fd, const char *name, char *ret_bytes,
 MUST_CHECK int file_map(int fd, size_t len, struct slice *ret_bytes);
 void file_unmap(struct slice bytes);
 
+/* Likewise, after reading these bytes: of a mapping, a place that the disk
+ * cannot read ends the process (SIGBUS). ret_offset: where the reading ended.
+ */
+MUST_CHECK int file_read_and_map(int fd, size_t len, struct slice *ret_bytes,
+                                 uint64_t *ret_offset);
+
 /* ---- faults, for tests: all threads of the process ----------------------- */
 
 enum file_call {

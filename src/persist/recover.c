@@ -22,7 +22,7 @@
 #include "journal/verify.h"
 #include "snapshot/insert.h"
 
-enum { PATH_BYTES = 512, CHUNK_BYTES = 1 << 20 };
+enum { PATH_BYTES = 512 };
 
 /* A snapshot file: the one in dir, or the journal's base. */
 struct image {
@@ -195,27 +195,6 @@ open_base(struct run *run)
 
 /* ---- increments ---------------------------------------------------------- */
 
-/* Reads the whole file, so that it is in the page cache. */
-static int
-read_through(int fd, uint64_t bytes, uint64_t *ret_offset)
-{
-    char *chunk = mem_try_alloc(CHUNK_BYTES);
-    int error = chunk != NULL ? 0 : ENOMEM;
-    uint64_t offset = 0;
-    size_t got;
-
-    while (error == 0 && offset < bytes) {
-        size_t len = bytes - offset < CHUNK_BYTES ? (size_t)(bytes - offset)
-                                                  : CHUNK_BYTES;
-
-        error = file_read_at(fd, chunk, len, offset, &got);
-        offset += error == 0 ? len : 0;
-    }
-    mem_free(chunk);
-    *ret_offset = offset;
-    return error;
-}
-
 static bool
 map_increment(struct run *run, uint32_t index)
 {
@@ -224,7 +203,6 @@ map_increment(struct run *run, uint32_t index)
     struct verify_file *file = &run->files[index];
     char name[MANIFEST_FILE_NAME_MAX];
     char path[PATH_BYTES];
-    uint64_t bytes = 0;
     uint64_t offset = 0;
     int fd = -1;
     int error;
@@ -238,17 +216,10 @@ map_increment(struct run *run, uint32_t index)
                       "bloomery-check verify %s.",
                       path, run->options->journal_dir);
     }
-    if (error == 0) {
-        error = file_size(fd, &bytes);
-    }
-    if (increment->closed && bytes > increment->bytes) {
-        bytes = increment->bytes; /* the rest is not part of it */
-    }
-    if (error == 0) {
-        error = read_through(fd, bytes, &offset);
-    }
-    if (error == 0) {
-        error = file_map(fd, (size_t)bytes, &file->data);
+    if (error == 0) { /* behind what is closed is nothing of it */
+        error = file_read_and_map(
+            fd, increment->closed ? (size_t)increment->bytes : SIZE_MAX,
+            &file->data, &offset);
     }
     file_close(fd);
     file->closed = increment->closed;

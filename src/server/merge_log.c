@@ -249,6 +249,7 @@ map_increment(int dir_fd, const struct manifest_increment *increment,
               struct verify_file *file)
 {
     char name[MANIFEST_FILE_NAME_MAX];
+    uint64_t offset;
     int fd = -1;
     int error;
 
@@ -257,9 +258,9 @@ map_increment(int dir_fd, const struct manifest_increment *increment,
     file->bytes = increment->bytes;
     error = file_open(dir_fd, name, &fd);
     if (error == 0) {
-        error = file_map(
+        error = file_read_and_map(
             fd, increment->closed ? (size_t)increment->bytes : SIZE_MAX,
-            &file->data);
+            &file->data, &offset);
     }
     file_close(fd);
     return error;

@@ -43,6 +43,7 @@ merge_read_find(void *arg)
 {
     struct merge_read *read = arg;
     int dir_fd = -1;
+    uint64_t offset;
 
     read->fd = read->refused_fd = -1;
     read->map = read->batch = (struct slice){ NULL, 0 };
@@ -58,7 +59,8 @@ merge_read_find(void *arg)
         read->quarantine_bytes = merge_names_quarantined(dir_fd, name);
         read->error = file_open(dir_fd, read->name, &read->fd);
         if (read->error == 0) {
-            read->error = file_map(read->fd, SIZE_MAX, &read->map);
+            read->error =
+                file_read_and_map(read->fd, SIZE_MAX, &read->map, &offset);
         }
         if (read->error == 0 &&
             group_read_first_line(read->map, &read->first) != GROUP_OK) {

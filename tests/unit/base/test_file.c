@@ -120,6 +120,14 @@ TEST(a_written_file_reads_back)
     assert_int_equal(5, mapped.len);
     assert_memory_equal("apple", mapped.data, 5);
     file_unmap(mapped);
+    assert_int_equal(0, file_read_and_map(fd, 5, &mapped, &size));
+    assert_int_equal(5, size);
+    assert_int_equal(5, mapped.len);
+    file_unmap(mapped);
+    file_fail_at(FILE_CALL_READ, 1, EIO, false); /* no page of it is touched */
+    assert_int_equal(EIO, file_read_and_map(fd, SIZE_MAX, &mapped, &size));
+    assert_int_equal(0, size);
+    assert_true(file_fail_clear());
     file_start_writing(fd, 0, 9);
     file_will_read(fd, 0, 9);
     file_close(fd);

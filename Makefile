@@ -236,6 +236,11 @@ TEXTS    := $(UNITS) $(SHELLS) \
 	packaging/man/bloomery.conf.5:share/man/man5/bloomery.conf.5 \
 	packaging/prometheus/bloomery.rules.yml:share/bloomery/prometheus/bloomery.rules.yml \
 	packaging/grafana/bloomery.json:share/bloomery/grafana/bloomery.json
+# The pages for users and the files that they show, in the layout of the sources. The
+# links to other files become text.
+DOCS     := README.md CHANGELOG.md bench/RESULTS.md $(wildcard packaging/doc/*.md)
+SHOWN    := conf/bloomery.conf $(wildcard bench/plots/*.svg examples/* packaging/kubernetes/*.yaml)
+DOC      := share/doc/bloomery-server
 PUT       = install -D -m $1 $(firstword $2) $(DESTDIR)$(PREFIX)/$(lastword $2)
 PUT_TEXT  = install -D -m 644 /dev/null $(DESTDIR)$(PREFIX)/$(lastword $1) && sed \
 	-e 's,/usr/bin/bloomery-,$(PREFIX)/bin/bloomery-,g' \
@@ -251,7 +256,7 @@ build/systemd/bloomery@.service: packaging/systemd/bloomery.service packaging/sy
 	@mkdir -p $(@D)
 	sed -f packaging/systemd/instance.sed $< > $@
 
-install: $(SERVER) $(CHECK) $(LOAD) build/systemd/bloomery@.service install-library ## Install under DESTDIR and PREFIX
+install: $(SERVER) $(CHECK) $(LOAD) build/systemd/bloomery@.service install-library install-doc ## Install under DESTDIR and PREFIX
 	$(foreach f,$(BINARIES),$(call PUT,755,$(subst :, ,$f))$(NEWLINE)	)
 	$(foreach f,$(TEXTS),$(call PUT_TEXT,$(subst :, ,$f))$(NEWLINE)	)
 	test -e $(DESTDIR)$(SYSCONFDIR)/bloomery/bloomery.conf || install -D -m 640 \
@@ -262,17 +267,22 @@ install-library: library ## Install only libbloomery
 	$(foreach f,$(LIBTEXTS),$(call PUT_TEXT,$(subst :, ,$f))$(NEWLINE)	)
 	ln -sf libbloomery.so.1 $(DESTDIR)$(PREFIX)/$(LIBDIR)/libbloomery.so
 
+install-doc: ## Install only the pages, with plots and examples
+	$(foreach f,$(DOCS) $(SHOWN),$(call PUT,644,$f $(DOC)/$f)$(NEWLINE)	)
+	awk -v into=$(DESTDIR)$(PREFIX)/$(DOC) -v shown="$(SHOWN)" -f packaging/doc/installed.awk $(DOCS)
+
 uninstall: ## Remove the installed files; keep configuration and data
 	rm -f $(foreach f,$(BINARIES) $(TEXTS) $(LIBRARY) $(LIBTEXTS),$(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$f))) \
-	  $(DESTDIR)$(PREFIX)/$(LIBDIR)/libbloomery.so
+	  $(DESTDIR)$(PREFIX)/$(LIBDIR)/libbloomery.so $(addprefix $(DESTDIR)$(PREFIX)/$(DOC)/,$(DOCS) $(SHOWN))
 	-rmdir $(DESTDIR)$(PREFIX)/include/bloomery
+	-find $(DESTDIR)$(PREFIX)/$(DOC) -type d -empty -delete
 
 # The packages build in a copy of the sources.
 DEB_TREE := build/deb/bloomery-$(VERSION)
 
 deb: deps-deb ## Build the Debian packages and check them with lintian, in build/deb
 	rm -rf build/deb && mkdir -p $(DEB_TREE)
-	cp -a CHANGELOG.md LICENSE Makefile README.md conf include packaging src $(DEB_TREE)
+	cp -a CHANGELOG.md LICENSE Makefile README.md bench conf examples include packaging src $(DEB_TREE)
 	cp -a packaging/debian $(DEB_TREE)
 	awk -v now="$$(date -R -r CHANGELOG.md)" -f packaging/debian/changelog.awk CHANGELOG.md \
 	  > $(DEB_TREE)/debian/changelog
@@ -286,7 +296,7 @@ RPM_TREE := build/rpm/bloomery-$(VERSION)
 
 rpm: deps-rpm ## Build the RPM packages, in build/rpm
 	rm -rf build/rpm && mkdir -p $(RPM_TREE) build/rpm/SOURCES
-	cp -a CHANGELOG.md LICENSE Makefile README.md conf include packaging src $(RPM_TREE)
+	cp -a CHANGELOG.md LICENSE Makefile README.md bench conf examples include packaging src $(RPM_TREE)
 	tar -C build/rpm -czf build/rpm/SOURCES/bloomery-$(VERSION).tar.gz bloomery-$(VERSION)
 	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u WERROR -u CI rpmbuild -bb --nodeps --quiet \
 	  -D '_topdir $(CURDIR)/build/rpm' packaging/rpm/bloomery.spec
@@ -517,7 +527,7 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-library uninstall abi-check test check model converse crash replicas stops power-loss out-of-memory simulate simulate-cluster walk handovers failovers cluster pins clients fuzz coverage bench bench-all lint format units-check rpm deps-rpm \
+.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check test check model converse crash replicas stops power-loss out-of-memory simulate simulate-cluster walk handovers failovers cluster pins clients fuzz coverage bench bench-all lint format units-check rpm deps-rpm \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

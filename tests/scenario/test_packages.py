@@ -62,12 +62,16 @@ def test_the_debian_changelog_has_all_points():
 
 # ---- what is installed -----------------------------------------------------------
 
+def dry_install():
+    return subprocess.run(["make", "-n", "install", "DESTDIR=/out", "PREFIX=/usr"],
+                          cwd=TOP, text=True, capture_output=True, check=True,
+                          env={k: v for k, v in os.environ.items()
+                               if not k.startswith("MAKE")}).stdout
+
+
 def installed():
     """The places below PREFIX of all installed files."""
-    dry = subprocess.run(["make", "-n", "install", "DESTDIR=/out", "PREFIX=/usr"],
-                         cwd=TOP, text=True, capture_output=True, check=True,
-                         env={k: v for k, v in os.environ.items()
-                              if not k.startswith("MAKE")}).stdout
+    dry = dry_install()
     files = re.findall(r"install -D -m \d+ \S+ /out(/\S+)", dry)
     links = re.findall(r"ln -sf \S+ /out(/\S+)", dry)
     return set(files + links) | {"/etc/bloomery/bloomery.conf"}
@@ -99,7 +103,7 @@ def test_every_installed_file_is_in_one_debian_package():
 
 
 RPM = {"_bindir": "/usr/bin", "_sysconfdir": "/etc", "_mandir": "/usr/share/man",
-       "_datadir": "/usr/share", "_libdir": "/usr/lib", "_includedir": "/usr/include",
+       "_datadir": "/usr/share", "_docdir": "/usr/share/doc", "_libdir": "/usr/lib", "_includedir": "/usr/include",
        "_unitdir": "/usr/lib/systemd/system", "_sysusersdir": "/usr/lib/sysusers.d",
        "_tmpfilesdir": "/usr/lib/tmpfiles.d"}
 
@@ -159,6 +163,16 @@ def test_the_container_has_what_the_build_and_the_server_need():
     assert {re.match(r"lib[a-z]+", p).group(0) for p in apt(final)} == names
 
 
+def test_the_container_copies_what_is_installed():
+    copied = [word for name, text in stages()[0] if name == "COPY"
+              for word in text.split()[:-1]]
+    sources = set(re.findall(r"install -D -m \d+ ((?!build/|/dev/null)\S+) /out",
+                             dry_install()))
+    assert len(sources) > 40
+    for source in sources:
+        assert any(covers(word, source) for word in copied), source
+
+
 def test_every_copied_path_exists():
     build, final = stages()
     assert [text for name, text in build if name == "FROM"][0].endswith(" AS build")
@@ -171,10 +185,11 @@ def test_every_copied_path_exists():
             assert {w.replace("/out", "", 1) for w in words[1:-1]} <= there, text
         else:
             assert all((TOP / w).exists() for w in words[:-1]), text
-    copied = {t.split()[0] for n, t in build if n == "COPY"}
+    copied = {word for n, t in build if n == "COPY" for word in t.split()[:-1]}
     used = set(re.findall(r"\b(conf|include|packaging|src|examples|bench)/", " ".join(
         re.findall(r"^[A-Z]+ +:?= .*", MAKEFILE.replace("\\\n", " "), re.M))))
-    assert {"Makefile", "conf", "include", "packaging", "src"} == copied and \
+    assert copied == {"CHANGELOG.md", "Makefile", "README.md", "bench", "conf",
+                      "examples", "include", "packaging", "src"} and \
         {"include", "packaging", "src"} <= used
 
 

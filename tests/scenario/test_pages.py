@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The pages for users: their links lead somewhere, their index names each of them, the
+# The pages for users: their links lead somewhere, also where they are installed, their index names each of them, the
 # tables of sizing.md are what the server computes, and examples are quoted exactly.
 # test_documents.py runs their command lines.
 
+import os
 import re
 import subprocess
 
@@ -51,6 +52,20 @@ def broken(page):
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
 def test_every_link_leads_somewhere(page):
     assert not list(broken(page))
+
+
+def test_every_link_of_the_installed_pages_leads_somewhere(tmp_path):
+    subprocess.run(["make", "-C", str(servers.TOP), "install-doc", "PREFIX=/usr",
+                    "DESTDIR=%s" % tmp_path], check=True, stdout=subprocess.DEVNULL,
+                   env={k: v for k, v in os.environ.items() if not k.startswith("MAKE")})
+    top = tmp_path / "usr/share/doc/bloomery-server"
+    pages = {str(page.relative_to(top)): page for page in top.rglob("*.md")}
+    assert {"README.md", "bench/RESULTS.md"} | {
+        "packaging/doc/" + page.name for page in DOC.glob("*.md")} <= set(pages)
+    for name, page in pages.items():
+        assert not list(broken(page)), name
+        source, code = servers.TOP / name, re.compile(r"^```.*?^```$", re.M | re.S)
+        assert code.findall(page.read_text()) == code.findall(source.read_text()), name
 
 
 def test_a_broken_link_is_found(tmp_path):

@@ -318,7 +318,7 @@ test: $(TESTED) $(PEERS) ## Build and run all quick tests
 # The recursive calls build the other modes. MODE=clang is a release build with
 # clang; gcc builds the sanitizer modes and CI's own release build. Warnings are
 # errors in all of them. The thread sanitizer runs only the tests with threads.
-check: deps-check lint format-check docs-check abi-check units-check $(PEERS) ## Check lint, documents, sanitizers: all that CI runs
+check: deps-check lint format-check docs-check abi-check units-check $(PEERS) ## Check lint, documents, units, sanitizers; CI also runs make test and make clients
 	$(MAKE) MODE=clang CC=clang WERROR=1 all
 	$(MAKE) MODE=asan WERROR=1 test
 	$(MAKE) MODE=tsan WERROR=1 TESTFLAGS="$(TSAN_TESTS)" test

@@ -6,6 +6,7 @@
 import os
 import shutil
 import subprocess
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -78,8 +79,12 @@ def test_the_objects_refer_to_each_other(name):
         claims = {c["metadata"]["name"] for c in spec["volumeClaimTemplates"]}
         mounts = {m["name"] for c in containers for m in c["volumeMounts"]}
         assert mounts == volumes | claims and not volumes & claims
-        for budget in of_kind(name, "PodDisruptionBudget"):
-            assert budget["spec"]["selector"]["matchLabels"] == labels
+        budgets = [d["spec"] for d in of_kind(name, "PodDisruptionBudget")
+                   if d["metadata"]["name"] == stateful["metadata"]["name"]]
+        if spec["replicas"] > 1:  # a drain takes one after the other
+            assert budgets == [{"maxUnavailable": 1, "selector": {"matchLabels": labels}}]
+        else:                     # a budget would block the drain
+            assert budgets == []
     for _, pod, container in pods(name):
         volumes = {v["name"]: v for v in pod["volumes"]}
         assert ("ConfigMap", volumes["configuration"]["configMap"]["name"]) in seen
@@ -117,6 +122,8 @@ def conf_of(name, folder):
     password.chmod(0o600)
     mounts = {m["mountPath"]: m["name"] for m in bloomery(name)[2]["volumeMounts"]}
     text = text.replace(":6379", ":%d" % servers.free_port())  # no node is there
+    assert "\nmetrics-bind = *\n" in text
+    text = text.replace("metrics-port = 9379", "metrics-port = %d" % servers.free_port())
     assert mounts["/run/secrets/bloomery"] == "password"
     assert mounts["/etc/bloomery"] == "configuration"
     assert mounts["/var/lib/bloomery"] == "data"
@@ -158,6 +165,10 @@ def test_the_probes_work_with_the_configuration(name, tmp_path):
         with resp.Conn(("127.0.0.1", running.port), password="secret") as conn:
             assert conn.call("CONFIG", "GET", "dir")[1].decode() == \
                 str(tmp_path / "data")
+            port = int(conn.call("CONFIG", "GET", "metrics-port")[1])
+        with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % port) as page:
+            assert b"\nbloomery_connected_clients " in page.read()
+    assert {"name": "metrics", "containerPort": 9379} in container["ports"]
     assert [p["exec"]["command"][1] for p in probes] == \
         ["--ping=alive", "--ping=alive", "--ping=ready"]
     for service in of_kind(name, "Service"):

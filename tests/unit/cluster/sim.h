@@ -138,6 +138,7 @@ struct sim_world {
     struct sim_event event[SIM_EVENTS_MAX];
     size_t events;
     uint64_t truth[SIM_SLOTS], lost[SIM_SLOTS];
+    uint64_t taken[SIM_SLOTS]; /* the highest epoch + 1 at which it was held */
     uint64_t histories;
     uint64_t before[SIM_HISTORIES_MAX]; /* the history that each continues */
     uint64_t writes, refused, split, moves, copies, failovers, faults, forced;

@@ -100,6 +100,20 @@ is_served(uint8_t state)
            state == SLOT_LEAVING;
 }
 
+/* A slot is taken over when it is held at a higher epoch than ever before,
+ * though no client may come for it. */
+static void
+note_taken(struct sim_daemon *d, unsigned slot)
+{
+    uint64_t held = sidecar_holdings(d->sidecar)->held[sim_slot(slot)];
+
+    if (d->state[slot] == SLOT_SERVED && d->leader == SIM_NOBODY &&
+        held > sim.taken[slot]) {
+        sim.taken[slot] = held;
+        sim_check_served(sim_index(d), slot);
+    }
+}
+
 static void
 publish(void *ctx, const struct sidecar_map *map)
 {
@@ -119,6 +133,7 @@ publish(void *ctx, const struct sidecar_map *map)
         d->state[slot] = state;
         d->source[slot] = map->source[sim_slot(slot)];
         d->checked[slot] = d->checked[slot] && is_served(state);
+        note_taken(d, slot);
     }
 }
 

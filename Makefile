@@ -329,6 +329,9 @@ units-check: build/systemd/bloomery@.service ## Check the systemd units with sys
 	@cp $(foreach f,$(UNITS),$(firstword $(subst :, ,$f))) build/systemd/installed
 	tests/units build/systemd/installed
 
+package-check: ## Build, install and remove the Debian packages, where that is possible
+	tests/packages
+
 abi-check: $(SHARED) ## Compare the ABI of libbloomery with the recorded one
 	tests/abi $<
 
@@ -442,7 +445,7 @@ lint: ## Check layers, mirrored tests, names of forbidden calls, clang-tidy [NOD
 	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
 	  -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude \
 	  -Xclang -analyzer-config -Xclang max-nodes=$(NODES)
-	shellcheck .ci/run packaging/debian/tests/removes packaging/debian/tests/serves tests/abi tests/coverage tests/debian tests/deps tests/lint tests/peers tests/rpm tests/units packaging/completion/bloomery.bash
+	shellcheck .ci/run packaging/debian/tests/removes packaging/debian/tests/serves tests/abi tests/coverage tests/debian tests/deps tests/lint tests/packages tests/peers tests/rpm tests/units packaging/completion/bloomery.bash
 	$(PYTHON) -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py
 
 format: ## Format all C files
@@ -527,7 +530,7 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check test check model converse crash replicas stops power-loss out-of-memory simulate simulate-cluster walk handovers failovers cluster pins clients fuzz coverage bench bench-all lint format units-check rpm deps-rpm \
+.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check package-check test check model converse crash replicas stops power-loss out-of-memory simulate simulate-cluster walk handovers failovers cluster pins clients fuzz coverage bench bench-all lint format units-check rpm deps-rpm \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

@@ -21,6 +21,13 @@
 
 #define LOCK_NAME "lock"
 enum { LOCK_TRIES = 50 }; /* half a second in all */
+
+/* Of the directory's files that have fixed names; the last two are those of
+ * server/. */
+#define TAKEN                                                                  \
+    LOCK_NAME " " HASH_SECRET_NAME " " CONF_REWRITTEN_NAME                     \
+              " replication.state slots.state"
+
 /* Follows the name of the snapshot; ".tmp" is appended to both while they are
  * written. */
 #define ARRIVAL_SUFFIX ".new"
@@ -102,27 +109,36 @@ is_beside(const char *snapshot, const char *name)
             strcmp(name + len, ARRIVAL_SUFFIX ".tmp") == 0);
 }
 
+/* Whether the server has another file of this name. */
+static bool
+is_taken(const char *name)
+{
+    struct slice rest = slice_lit(TAKEN);
+    struct slice word;
+
+    while (slice_next_word(&rest, &word)) {
+        if (slice_equal(word, slice_of(name))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool
 directory_names_clash(const struct conf *conf, char *ret_reason,
                       size_t reason_size)
 {
     const char *dot = strrchr(conf->dbfilename, '.');
     bool clash = strcmp(conf->dbfilename, conf->appenddirname) == 0 ||
-                 strcmp(conf->dbfilename, LOCK_NAME) == 0 ||
-                 strcmp(conf->appenddirname, LOCK_NAME) == 0 ||
-                 strcmp(conf->dbfilename, CONF_REWRITTEN_NAME) == 0 ||
-                 strcmp(conf->appenddirname, CONF_REWRITTEN_NAME) == 0 ||
-                 strcmp(conf->dbfilename, HASH_SECRET_NAME) == 0 ||
-                 strcmp(conf->appenddirname, HASH_SECRET_NAME) == 0 ||
+                 is_taken(conf->dbfilename) || is_taken(conf->appenddirname) ||
                  is_beside(conf->dbfilename, conf->appenddirname) ||
                  (dot != NULL && strcmp(dot, ".tmp") == 0);
 
     if (clash) {
         (void)snprintf(ret_reason, reason_size,
                        "dbfilename %s and appenddirname %s must differ from "
-                       "each other, from lock, " HASH_SECRET_NAME
-                       " and " CONF_REWRITTEN_NAME
-                       ", and not end in .tmp; and appenddirname must not be "
+                       "each other and from the server's other files (" TAKEN
+                       "), and not end in .tmp; and appenddirname must not be "
                        "dbfilename followed by .tmp or " ARRIVAL_SUFFIX,
                        conf->dbfilename, conf->appenddirname);
     }

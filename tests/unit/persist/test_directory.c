@@ -46,9 +46,12 @@ TEST(directory_need_not_be_one_to_write_to)
 TEST(directory_wants_names_that_differ)
 {
     static const char *const names[][2] = {
-        { "x", "x" },           { "lock", "j" },        { "s", "lock" },
-        { "hash-secret", "j" }, { "s", "hash-secret" }, { "s.tmp", "j" },
-        { "s", "s.tmp" },       { "s", "s.new" },       { "s", "s.new.tmp" }
+        { "x", "x" },           { "lock", "j" },
+        { "s", "lock" },        { "hash-secret", "j" },
+        { "s", "hash-secret" }, { "s.tmp", "j" },
+        { "s", "s.tmp" },       { "s", "s.new" },
+        { "s", "s.new.tmp" },   { "slots.state", "j" },
+        { "s", "slots.state" }, { "replication.state", "j" }
     };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

@@ -22,9 +22,9 @@ static const char usage[] =
     "Usage: bloomery-check verify [--json] PATH...\n"
     "       bloomery-check info [--json] PATH...\n"
     "       bloomery-check cat [--resp] PATH\n"
-    "       bloomery-check salvage PATH OUT\n"
-    "       bloomery-check truncate-to TIME|POSITION PATH OUT\n"
-    "       bloomery-check backup PATH OUT\n"
+    "       bloomery-check salvage [--json] PATH OUT\n"
+    "       bloomery-check truncate-to [--json] TIME|POSITION PATH OUT\n"
+    "       bloomery-check backup [--json] PATH OUT\n"
     "\n"
     "Looks at the snapshots and journals of bloomery-server, and makes new\n"
     "ones of what is intact. Nothing that exists is ever changed.\n"
@@ -41,14 +41,26 @@ static const char usage[] =
     "\n"
     "PATH is a snapshot, a base, an increment, a manifest, a journal's\n"
     "directory, or a data directory. --hash-secret-file FILE is the secret of\n"
-    "keyed filters, for what has to execute a journal. --progress and "
-    "--no-progress show and\n"
-    "hide the progress, which is shown on a terminal. --help, --version.\n"
-    "`bloomery-check help COMMAND` says more about one of them.\n"
+    "keyed filters, for verify, salvage and backup. --progress and\n"
+    "--no-progress show and hide the progress, which is shown on a terminal.\n"
+    "--help, --version. `bloomery-check help COMMAND` says more about one of "
+    "them.\n"
     "\n"
     "Exit status, of several the highest: 0 intact; 1 damaged, or something\n"
     "was lost; 2 a mistake in what was asked for, also an OUT that exists;\n"
     "3 cannot be read or written; 4 written by a newer version.\n";
+
+/* The commands as bits, in the order of the list below. */
+enum {
+    VERIFY = 1U << 0,
+    INFO = 1U << 1,
+    CAT = 1U << 2,
+    SALVAGE = 1U << 3,
+    TRUNCATE_TO = 1U << 4,
+    BACKUP = 1U << 5,
+
+    CARDS = VERIFY | INFO | SALVAGE | TRUNCATE_TO | BACKUP /* what reports */
+};
 
 static const struct tool_command commands[] = {
     { "verify",
@@ -86,21 +98,23 @@ static const struct tool_command commands[] = {
              "follows damage, or that a start would cut off.\n"
              "\n"
              "  --resp  for `redis-cli --pipe`\n" },
-    { "salvage", "Usage: bloomery-check salvage PATH OUT\n"
-                 "\n"
-                 "Writes all that is intact to OUT, which must not exist: of a "
-                 "file a file, of a\n"
-                 "directory a directory, on which a server starts. Data behind "
-                 "damage is included.\n"
-                 "Commands that depend on lost data are left out and counted.\n"
-                 "\n"
-                 "  --hash-secret-file FILE  the secret of keyed filters\n"
-                 "\n"
-                 "Exit status: 0 nothing was lost, 1 something was, 2 a "
-                 "mistake, also an OUT that\n"
-                 "exists, 3 cannot be read or written.\n" },
+    { "salvage",
+      "Usage: bloomery-check salvage [--json] PATH OUT\n"
+      "\n"
+      "Writes all that is intact to OUT, which must not exist: of a "
+      "file a file, of a\n"
+      "directory a directory, on which a server starts. Data behind "
+      "damage is included.\n"
+      "Commands that depend on lost data are left out and counted.\n"
+      "\n"
+      "  --json                   the report as JSON, one object a line\n"
+      "  --hash-secret-file FILE  the secret of keyed filters\n"
+      "\n"
+      "Exit status: 0 nothing was lost, 1 something was, 2 a "
+      "mistake, also an OUT that\n"
+      "exists, 3 cannot be read or written.\n" },
     { "truncate-to",
-      "Usage: bloomery-check truncate-to TIME|POSITION PATH OUT\n"
+      "Usage: bloomery-check truncate-to [--json] TIME|POSITION PATH OUT\n"
       "\n"
       "Writes a journal to OUT, which must not exist, that ends at a time or "
       "at a\n"
@@ -108,12 +122,13 @@ static const struct tool_command commands[] = {
       "back to\n"
       "the base of the journal.\n"
       "\n"
+      "  --json    the report as JSON, one object a line\n"
       "  TIME      1790000000s, 1790000000ms, 2026-11-20T12:00:00Z or with "
       "milliseconds\n"
       "            2026-11-20T12:00:00.250Z\n"
       "  POSITION  bytes of the log, as verify and INFO show it\n" },
     { "backup",
-      "Usage: bloomery-check backup PATH OUT\n"
+      "Usage: bloomery-check backup [--json] PATH OUT\n"
       "\n"
       "Makes OUT, which must not exist, a copy of a snapshot, journal or data "
       "directory\n"
@@ -121,7 +136,11 @@ static const struct tool_command commands[] = {
       "before,\n"
       "and never changes afterwards. Complete files become hard links where "
       "that is\n"
-      "possible. Then OUT is verified. hash-secret is not copied.\n" },
+      "possible. Then OUT is verified. hash-secret is not copied.\n"
+      "\n"
+      "  --json                   one JSON object a line, for each file and "
+      "directory\n"
+      "  --hash-secret-file FILE  the secret of keyed filters\n" },
     { NULL, NULL },
 };
 
@@ -156,17 +175,17 @@ run(struct check *check, const struct tool_interface *interface,
     const char *what = count > 0 ? words[0] : "";
     bool whole = is(what, "verify");
 
-    if ((whole || is(what, "info")) && count > 1 && !check->resp) {
+    if ((whole || is(what, "info")) && count > 1) {
         for (int i = 1; i < count; i++) {
             check_verify(check, words[i], whole);
         }
-    } else if (is(what, "cat") && count == 2 && !check->json) {
+    } else if (is(what, "cat") && count == 2) {
         check_cat(check, words[1]);
-    } else if (is(what, "salvage") && count == 3 && !check->resp) {
+    } else if (is(what, "salvage") && count == 3) {
         check_salvage(check, words[1], words[2]);
-    } else if (is(what, "truncate-to") && count == 4 && !check->resp) {
+    } else if (is(what, "truncate-to") && count == 4) {
         cut(check, words);
-    } else if (is(what, "backup") && count == 3 && !check->resp) {
+    } else if (is(what, "backup") && count == 3) {
         check_backup(check, words[1], words[2]);
     } else {
         tool_complain_usage(&check->tool, interface, arguments);
@@ -200,10 +219,11 @@ main(int argc, char **argv)
     const char *secret = NULL;
     struct check check = { .tool = { .name = "bloomery-check" } };
     const struct tool_option options[] = {
-        { "--json", TOOL_OPTION_ON, &check.json, 0, 0 },
-        { "--resp", TOOL_OPTION_ON, &check.resp, 0, 0 },
-        { "--hash-secret-file", TOOL_OPTION_TEXT, &secret, 0, 0 },
-        { NULL, TOOL_OPTION_ON, NULL, 0, 0 },
+        { "--json", TOOL_OPTION_ON, &check.json, 0, 0, CARDS },
+        { "--resp", TOOL_OPTION_ON, &check.resp, 0, 0, CAT },
+        { "--hash-secret-file", TOOL_OPTION_TEXT, &secret, 0, 0,
+          VERIFY | SALVAGE | BACKUP },
+        { NULL, TOOL_OPTION_ON, NULL, 0, 0, 0 },
     };
     const struct tool_interface interface = { commands, options, usage };
     static struct tool_words words;

@@ -48,7 +48,7 @@ static const char usage[] =
     "  --existing stop|skip|replace   what happens to a filter whose key the\n"
     "                        server has already; the default is stop\n"
     "  --db N                this database only; the default is all. Not for\n"
-    "                        items\n"
+    "                        items and move, which take no --existing either\n"
     "\n"
     "The source of bloomery-load server and export:\n"
     "  --from-user NAME, --from-password-file FILE   how to log in there\n"
@@ -99,6 +99,21 @@ static const char usage[] =
     "  --tls, --cacert FILE, --cert FILE, --key FILE   TLS\n"                  \
     "  --timeout SECONDS                   without a reply that is due (60)\n" \
     "  --max-value SIZE                    longest item and reply (512mb)\n"
+
+/* The commands as bits, in the order of the list below, and the sets of them
+ * that take an option. */
+enum {
+    RDB = 1U << 0,
+    AOF = 1U << 1,
+    SERVER = 1U << 2,
+    ITEMS = 1U << 3,
+    EXPORT = 1U << 4,
+    MOVE = 1U << 5,
+
+    FILTERS_IN = RDB | AOF | SERVER, /* what brings whole filters */
+    FROM = SERVER | EXPORT,          /* what can have a source to log in to */
+    TO = FILTERS_IN | ITEMS | MOVE   /* what has a server to log in to */
+};
 
 static const struct tool_command commands[] = {
     { "rdb",
@@ -235,6 +250,7 @@ static const struct tool_command commands[] = {
       "  --move-timeout SECONDS              for the nodes to move it (600)\n"
       "  --serve-timeout SECONDS             until its server serves it (60)\n"
       "  --timeout SECONDS                   without a reply that is due (60)\n"
+      "  --max-value SIZE                    longest reply (512mb)\n"
       "  --dry-run                           check, and say what would be "
       "done\n"
       "\n"
@@ -374,66 +390,71 @@ set_tls(struct load *load, const struct tls_settings *options)
     return true;
 }
 
+static const struct load defaults = {
+    .tool = { .name = "bloomery-load", .lines = true },
+    .timeout_s = 60,
+    .value_bytes = UINT64_C(512) << 20,
+    .db = LOAD_DB_ALL,
+    .connections = 4,
+    .error_rate = "0.01",
+    .capacity = "auto",
+    .batch_slots = 512,
+    .copy_timeout_s = 3600,
+    .move_timeout_s = 600,
+    .serve_timeout_s = 60,
+};
+
 int
 main(int argc, char **argv)
 {
-    struct load load = {
-        .tool = { .name = "bloomery-load", .lines = true },
-        .timeout_s = 60,
-        .value_bytes = UINT64_C(512) << 20,
-        .db = LOAD_DB_ALL,
-        .connections = 4,
-        .error_rate = "0.01",
-        .capacity = "auto",
-        .batch_slots = 512,
-        .copy_timeout_s = 3600,
-        .move_timeout_s = 600,
-        .serve_timeout_s = 60,
-    };
+    struct load load = defaults;
     struct tls_settings tls = no_tls;
     const char *existing = "stop";
     const char *product = "";
     const struct tool_option options[] = {
-        { "--tls", TOOL_OPTION_ON, &load.to.uses_tls, 0, 0 },
-        { "--from-tls", TOOL_OPTION_ON, &load.from.uses_tls, 0, 0 },
-        { "--cacert", TOOL_OPTION_TEXT, &tls.ca_cert_file, 0, 0 },
-        { "--cert", TOOL_OPTION_TEXT, &tls.client_cert_file, 0, 0 },
-        { "--key", TOOL_OPTION_TEXT, &tls.client_key_file, 0, 0 },
-        { "--from-user", TOOL_OPTION_TEXT, &load.from.user, 0, 0 },
+        { "--tls", TOOL_OPTION_ON, &load.to.uses_tls, 0, 0, TO },
+        { "--from-tls", TOOL_OPTION_ON, &load.from.uses_tls, 0, 0, FROM },
+        { "--cacert", TOOL_OPTION_TEXT, &tls.ca_cert_file, 0, 0, 0 },
+        { "--cert", TOOL_OPTION_TEXT, &tls.client_cert_file, 0, 0, 0 },
+        { "--key", TOOL_OPTION_TEXT, &tls.client_key_file, 0, 0, 0 },
+        { "--from-user", TOOL_OPTION_TEXT, &load.from.user, 0, 0, FROM },
         { "--from-password-file", TOOL_OPTION_TEXT, &load.from.password_file, 0,
-          0 },
-        { "--db", TOOL_OPTION_NUMBER, &load.db, 0, 1023 },
-        { "--scandump", TOOL_OPTION_ON, &load.scandump, 0, 0 },
-        { "--follow", TOOL_OPTION_ON, &load.follow, 0, 0 },
-        { "--until-idle", TOOL_OPTION_NUMBER, &load.until_idle_s, 1, 86400 },
-        { "--for", TOOL_OPTION_TEXT, &product, 0, 0 },
-        { "--existing", TOOL_OPTION_TEXT, &existing, 0, 0 },
-        { "--node", TOOL_OPTION_TEXT, &load.node_address, 0, 0 },
-        { "--node-user", TOOL_OPTION_TEXT, &load.node.user, 0, 0 },
+          0, FROM },
+        { "--db", TOOL_OPTION_NUMBER, &load.db, 0, 1023, FILTERS_IN | EXPORT },
+        { "--scandump", TOOL_OPTION_ON, &load.scandump, 0, 0, FROM },
+        { "--follow", TOOL_OPTION_ON, &load.follow, 0, 0, SERVER },
+        { "--until-idle", TOOL_OPTION_NUMBER, &load.until_idle_s, 1, 86400,
+          SERVER },
+        { "--for", TOOL_OPTION_TEXT, &product, 0, 0, EXPORT },
+        { "--existing", TOOL_OPTION_TEXT, &existing, 0, 0, FILTERS_IN },
+        { "--node", TOOL_OPTION_TEXT, &load.node_address, 0, 0, MOVE },
+        { "--node-user", TOOL_OPTION_TEXT, &load.node.user, 0, 0, MOVE },
         { "--node-password-file", TOOL_OPTION_TEXT, &load.node.password_file, 0,
-          0 },
-        { "--node-tls", TOOL_OPTION_ON, &load.node.uses_tls, 0, 0 },
-        { "--batch", TOOL_OPTION_NUMBER, &load.batch_slots, 1, 4096 },
-        { "--copy-timeout", TOOL_OPTION_NUMBER, &load.copy_timeout_s, 1,
-          604800 },
-        { "--move-timeout", TOOL_OPTION_NUMBER, &load.move_timeout_s, 1,
-          604800 },
+          0, MOVE },
+        { "--node-tls", TOOL_OPTION_ON, &load.node.uses_tls, 0, 0, MOVE },
+        { "--batch", TOOL_OPTION_NUMBER, &load.batch_slots, 1, 4096, MOVE },
+        { "--copy-timeout", TOOL_OPTION_NUMBER, &load.copy_timeout_s, 1, 604800,
+          MOVE },
+        { "--move-timeout", TOOL_OPTION_NUMBER, &load.move_timeout_s, 1, 604800,
+          MOVE },
         { "--serve-timeout", TOOL_OPTION_NUMBER, &load.serve_timeout_s, 1,
-          86400 },
-        { "--dry-run", TOOL_OPTION_ON, &load.dry_run, 0, 0 },
-        { "--to", TOOL_OPTION_TEXT, &load.to.address, 0, 0 },
-        { "--user", TOOL_OPTION_TEXT, &load.to.user, 0, 0 },
-        { "--password-file", TOOL_OPTION_TEXT, &load.to.password_file, 0, 0 },
-        { "--timeout", TOOL_OPTION_NUMBER, &load.timeout_s, 1, 86400 },
+          86400, MOVE },
+        { "--dry-run", TOOL_OPTION_ON, &load.dry_run, 0, 0, MOVE },
+        { "--to", TOOL_OPTION_TEXT, &load.to.address, 0, 0, TO },
+        { "--user", TOOL_OPTION_TEXT, &load.to.user, 0, 0, TO },
+        { "--password-file", TOOL_OPTION_TEXT, &load.to.password_file, 0, 0,
+          TO },
+        { "--timeout", TOOL_OPTION_NUMBER, &load.timeout_s, 1, 86400, 0 },
         { "--max-value", TOOL_OPTION_BYTES, &load.value_bytes, 1024,
-          UINT64_C(1) << 40 },
-        { "--error", TOOL_OPTION_TEXT, &load.error_rate, 0, 0 },
-        { "--capacity", TOOL_OPTION_TEXT, &load.capacity, 0, 0 },
-        { "--csv", TOOL_OPTION_TEXT, &load.csv, 0, 0 },
-        { "--delimiter", TOOL_OPTION_TEXT, &load.delimiter, 0, 0 },
-        { "--nul", TOOL_OPTION_ON, &load.nul, 0, 0 },
-        { "--connections", TOOL_OPTION_NUMBER, &load.connections, 1, 64 },
-        { NULL, TOOL_OPTION_ON, NULL, 0, 0 },
+          UINT64_C(1) << 40, 0 },
+        { "--error", TOOL_OPTION_TEXT, &load.error_rate, 0, 0, ITEMS },
+        { "--capacity", TOOL_OPTION_TEXT, &load.capacity, 0, 0, ITEMS },
+        { "--csv", TOOL_OPTION_TEXT, &load.csv, 0, 0, ITEMS },
+        { "--delimiter", TOOL_OPTION_TEXT, &load.delimiter, 0, 0, ITEMS },
+        { "--nul", TOOL_OPTION_ON, &load.nul, 0, 0, ITEMS },
+        { "--connections", TOOL_OPTION_NUMBER, &load.connections, 1, 64,
+          ITEMS },
+        { NULL, TOOL_OPTION_ON, NULL, 0, 0, 0 },
     };
     const struct tool_interface interface = { commands, options, usage };
     static struct tool_words words;

@@ -136,10 +136,20 @@ set(const struct tool_option *option, const char *value)
     return true;
 }
 
+/* Options that all programs have. */
+struct common {
+    bool help, version, quiet;
+    const char *print; /* NULL: not asked for */
+    struct tool_option list[8];
+    /* The options given that only some commands take: bits by place in the
+     * program's list. */
+    uint64_t limited;
+};
+
 /* Applies the option argv[*at], and moves *at to its last word. */
 static bool
-apply_option(struct tool *tool, const struct tool_option *options, int argc,
-             char **argv, int *at)
+apply_option(struct tool *tool, struct common *common,
+             const struct tool_option *options, int argc, char **argv, int *at)
 {
     const char *word = argv[*at];
     const char *value = NULL;
@@ -166,28 +176,25 @@ apply_option(struct tool *tool, const struct tool_option *options, int argc,
                       option->name, value, option->min, option->max);
         return false;
     }
+    if (option->commands != 0) {
+        CHECK(option - options < 64);
+        common->limited |= UINT64_C(1) << (option - options);
+    }
     return true;
 }
-
-/* Options that all programs have. */
-struct common {
-    bool help, version, quiet;
-    const char *print; /* NULL: not asked for */
-    struct tool_option list[8];
-};
 
 static void
 init_common(struct common *common, struct tool *tool)
 {
     const struct tool_option list[] = {
-        { "--progress", TOOL_OPTION_ON, &tool->bar, 0, 0 },
-        { "--no-progress", TOOL_OPTION_ON, &common->quiet, 0, 0 },
-        { "--help", TOOL_OPTION_ON, &common->help, 0, 0 },
-        { "-h", TOOL_OPTION_ON, &common->help, 0, 0 },
-        { "--version", TOOL_OPTION_ON, &common->version, 0, 0 },
-        { "-v", TOOL_OPTION_ON, &common->version, 0, 0 },
-        { "--print", TOOL_OPTION_TEXT, &common->print, 0, 0 },
-        { NULL, TOOL_OPTION_ON, NULL, 0, 0 },
+        { "--progress", TOOL_OPTION_ON, &tool->bar, 0, 0, 0 },
+        { "--no-progress", TOOL_OPTION_ON, &common->quiet, 0, 0, 0 },
+        { "--help", TOOL_OPTION_ON, &common->help, 0, 0, 0 },
+        { "-h", TOOL_OPTION_ON, &common->help, 0, 0, 0 },
+        { "--version", TOOL_OPTION_ON, &common->version, 0, 0, 0 },
+        { "-v", TOOL_OPTION_ON, &common->version, 0, 0, 0 },
+        { "--print", TOOL_OPTION_TEXT, &common->print, 0, 0, 0 },
+        { NULL, TOOL_OPTION_ON, NULL, 0, 0, 0 },
     };
 
     *common = (struct common){ .help = false };
@@ -197,7 +204,7 @@ init_common(struct common *common, struct tool *tool)
 /* Reads one argument, or an option and its value. False: a mistake. */
 static bool
 read_word(struct tool *tool, const struct tool_option *options,
-          const struct common *common, int argc, char **argv, int *at)
+          struct common *common, int argc, char **argv, int *at)
 {
     const char *value;
 
@@ -206,12 +213,12 @@ read_word(struct tool *tool, const struct tool_option *options,
         options =
             matches(argv[*at], option->name, &value) ? common->list : options;
     }
-    return apply_option(tool, options, argc, argv, at);
+    return apply_option(tool, common, options, argc, argv, at);
 }
 
 static bool
 read_words(struct tool *tool, const struct tool_option *options,
-           const struct common *common, int argc, char **argv,
+           struct common *common, int argc, char **argv,
            struct tool_words *ret_words)
 {
     bool only_words = false;
@@ -273,6 +280,28 @@ print_help(struct tool *tool, const struct tool_interface *interface,
     }
 }
 
+/* Complains about an option that the command does not take. This waits until
+ * all words are read, because options may stand before the command. */
+static bool
+check_options(struct tool *tool, const struct tool_interface *interface,
+              const struct tool_words *words, const struct common *common)
+{
+    const struct tool_command *command = find_command(interface, words, 0);
+    const struct tool_option *option = interface->options;
+    uint64_t left = command != NULL ? common->limited : 0;
+
+    for (; left != 0; left >>= 1, option++) {
+        if ((left & 1) != 0 &&
+            (option->commands >> (command - interface->commands) & 1) == 0) {
+            tool_complain(
+                tool, TOOL_USAGE, "%s is not an option of %s: see %s help %s",
+                option->name, command->name, tool->name, command->name);
+            return false;
+        }
+    }
+    return true;
+}
+
 bool
 tool_parse(struct tool *tool, int argc, char **argv,
            const struct tool_interface *interface, struct tool_words *ret_words)
@@ -296,7 +325,7 @@ tool_parse(struct tool *tool, int argc, char **argv,
     } else if (common.print != NULL) {
         print_words(tool, interface, &common);
     } else {
-        return true;
+        return check_options(tool, interface, ret_words, &common);
     }
     return false;
 }

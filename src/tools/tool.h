@@ -59,6 +59,7 @@ struct tool_option {
     enum tool_option_kind kind;
     void *to;
     uint64_t min, max;
+    unsigned commands; /* that take it: bits by place in their list; 0: all */
 };
 
 /* What `program help NAME` prints. A row without a name ends a list. */
@@ -66,7 +67,7 @@ struct tool_command {
     const char *name, *help;
 };
 
-/* What a program offers. */
+/* What a program offers: at most 64 options. */
 struct tool_interface {
     const struct tool_command *commands;
     const struct tool_option *options;
@@ -82,8 +83,9 @@ struct tool_words {
 /* Parses the words; options may stand anywhere before "--". All programs have
  * --help, --version, --progress and --no-progress, `help [COMMAND]`, and
  * --print=words: the commands and options, a line each, for the completion of
- * shells. Returns false if there is nothing left to do: one of these was
- * answered, or a mistake was printed. */
+ * shells. An option that the command does not take is a mistake. Returns false
+ * if there is nothing left to do: one of these was answered, or a mistake was
+ * printed. */
 bool tool_parse(struct tool *tool, int argc, char **argv,
                 const struct tool_interface *interface,
                 struct tool_words *ret_words);

@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from lib import neighbour, resp, servers, tls
+from lib import neighbour, replicas, resp, servers, tls
 
 READY, NOT_READY, MISTAKE = 0, 1, 2
 
@@ -256,6 +256,9 @@ def test_a_replica_is_ready_when_it_has_had_the_data(start_server, tmp_path):
     primary.kill()
     servers.wait_until(lambda: b"master_link_status:down" in info(server), 20, "no link")
     assert ready(server), "it goes on serving"
+    history = replicas.info(server)["master_replid"]
+    servers.wait_until(lambda: history in (tmp_path / "replication.state").read_text(),
+                       20, "the file says whose data it is")
     server.stop()
     server = start_server("--dir", tmp_path, "--replicaof", address % primary.port)
     assert ready(server), "it has the data from before the restart"

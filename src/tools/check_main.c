@@ -219,11 +219,11 @@ main(int argc, char **argv)
     const char *secret = NULL;
     struct check check = { .tool = { .name = "bloomery-check" } };
     const struct tool_option options[] = {
-        { "--json", TOOL_OPTION_ON, &check.json, 0, 0, CARDS },
-        { "--resp", TOOL_OPTION_ON, &check.resp, 0, 0, CAT },
-        { "--hash-secret-file", TOOL_OPTION_TEXT, &secret, 0, 0,
-          VERIFY | SALVAGE | BACKUP },
-        { NULL, TOOL_OPTION_ON, NULL, 0, 0, 0 },
+        { "--json", TOOL_OPTION_ON, CARDS, &check.json, 0, 0 },
+        { "--resp", TOOL_OPTION_ON, CAT, &check.resp, 0, 0 },
+        { "--hash-secret-file", TOOL_OPTION_TEXT, VERIFY | SALVAGE | BACKUP,
+          &secret, 0, 0 },
+        { NULL, TOOL_OPTION_ON, 0, NULL, 0, 0 },
     };
     const struct tool_interface interface = { commands, options, usage };
     static struct tool_words words;

@@ -187,14 +187,14 @@ static void
 init_common(struct common *common, struct tool *tool)
 {
     const struct tool_option list[] = {
-        { "--progress", TOOL_OPTION_ON, &tool->bar, 0, 0, 0 },
-        { "--no-progress", TOOL_OPTION_ON, &common->quiet, 0, 0, 0 },
-        { "--help", TOOL_OPTION_ON, &common->help, 0, 0, 0 },
-        { "-h", TOOL_OPTION_ON, &common->help, 0, 0, 0 },
-        { "--version", TOOL_OPTION_ON, &common->version, 0, 0, 0 },
-        { "-v", TOOL_OPTION_ON, &common->version, 0, 0, 0 },
-        { "--print", TOOL_OPTION_TEXT, &common->print, 0, 0, 0 },
-        { NULL, TOOL_OPTION_ON, NULL, 0, 0, 0 },
+        { "--progress", TOOL_OPTION_ON, 0, &tool->bar, 0, 0 },
+        { "--no-progress", TOOL_OPTION_ON, 0, &common->quiet, 0, 0 },
+        { "--help", TOOL_OPTION_ON, 0, &common->help, 0, 0 },
+        { "-h", TOOL_OPTION_ON, 0, &common->help, 0, 0 },
+        { "--version", TOOL_OPTION_ON, 0, &common->version, 0, 0 },
+        { "-v", TOOL_OPTION_ON, 0, &common->version, 0, 0 },
+        { "--print", TOOL_OPTION_TEXT, 0, &common->print, 0, 0 },
+        { NULL, TOOL_OPTION_ON, 0, NULL, 0, 0 },
     };
 
     *common = (struct common){ .help = false };

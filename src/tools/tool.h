@@ -57,9 +57,9 @@ enum tool_option_kind {
 struct tool_option {
     const char *name;
     enum tool_option_kind kind;
+    unsigned commands; /* that take it: bits by place in their list; 0: all */
     void *to;
     uint64_t min, max;
-    unsigned commands; /* that take it: bits by place in their list; 0: all */
 };
 
 /* What `program help NAME` prints. A row without a name ends a list. */

@@ -133,16 +133,15 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
             slot_set_remove(&sidecar->owned, slot);
             slot_set_add(&lost, slot);
             sidecar->fenced_ms[slot] = 0;
-            sidecar_give_lose(sidecar, slot, leased, now_ms);
+            sidecar_give_lose(sidecar, slot, owner, leased, now_ms);
         } else if (owner != self && last == PEER_NONE &&
                    sidecar->own->held[slot] != 0) {
             /* Our node lost it before we started. Its owner's daemon may be
              * fetching it, and send clients here. */
-            sidecar_give_lose(sidecar, slot, leased, now_ms);
+            sidecar_give_lose(sidecar, slot, owner, leased, now_ms);
         } else if (owner != self && owner != last &&
                    owner != sidecar->comer[slot]) {
-            slot_set_remove(&sidecar->exported, slot); /* it may be served
-                                                          elsewhere */
+            sidecar_give_pass(sidecar, slot, now_ms);
         }
         sidecar->owner_before[slot] = owner;
     }
@@ -156,6 +155,7 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
     slot_set_subtract(&sidecar->forgets, &sidecar->owned);
     slot_set_subtract(&sidecar->exported, &sidecar->owned);
     slot_set_subtract(&sidecar->leaving, &sidecar->owned);
+    slot_set_subtract(&sidecar->passed, &sidecar->owned);
     slot_set_subtract(&sidecar->awaiting, &sidecar->owned);
     claim_drop(sidecar, &lost);
     sidecar_give_await(sidecar, now_ms);
@@ -237,6 +237,7 @@ follow(struct sidecar *sidecar, const char *leader)
     claim_cancel(sidecar);
     memset(&sidecar->exported, 0, sizeof(sidecar->exported));
     memset(&sidecar->leaving, 0, sizeof(sidecar->leaving));
+    memset(&sidecar->passed, 0, sizeof(sidecar->passed));
     memset(&sidecar->awaiting, 0, sizeof(sidecar->awaiting));
     memset(&sidecar->early, 0, sizeof(sidecar->early));
     memset(&sidecar->fenced, 0, sizeof(sidecar->fenced));

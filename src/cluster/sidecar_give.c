@@ -12,11 +12,36 @@ enum {
                          replicas do not hold it any more, either */
 };
 
+/* Whether the slot was fenced a moment ago: its claim may be under way, and
+ * surveys that ended before may not show it. */
+static bool
+is_being_given(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
+{
+    uint64_t given_ms = sidecar->given_ms[slot];
+
+    return given_ms != 0 && now_ms - given_ms < GIVING_MS;
+}
+
 /* ---- slots whose owner's daemon has not come ----------------------------- */
 
+/* The owner before may have taken the slot without a word to us, and the new
+ * one's daemon may not know yet that it owns it. */
 void
-sidecar_give_lose(struct sidecar *sidecar, unsigned slot, bool leased,
-                  uint64_t now_ms)
+sidecar_give_pass(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
+{
+    if (slot_set_has(&sidecar->exported, slot) ||
+        is_being_given(sidecar, slot, now_ms)) {
+        sidecar->comer[slot] = PEER_NONE;
+        slot_set_remove(&sidecar->leaving, slot);
+        slot_set_add(&sidecar->passed, slot);
+        slot_set_add(&sidecar->awaiting, slot);
+        sidecar->lost_ms[slot] = now_ms;
+    }
+}
+
+void
+sidecar_give_lose(struct sidecar *sidecar, unsigned slot, uint16_t owner,
+                  bool leased, uint64_t now_ms)
 {
     const struct holdings *own = sidecar->own;
 
@@ -24,6 +49,9 @@ sidecar_give_lose(struct sidecar *sidecar, unsigned slot, bool leased,
         slot_set_add(&sidecar->exported, slot);
         if (slot_set_has(&sidecar->early, slot)) {
             slot_set_remove(&sidecar->early, slot);
+            if (sidecar->comer[slot] != owner) {
+                sidecar_give_pass(sidecar, slot, now_ms);
+            }
             return;
         }
         sidecar->comer[slot] = PEER_NONE;
@@ -32,15 +60,24 @@ sidecar_give_lose(struct sidecar *sidecar, unsigned slot, bool leased,
         }
     } else if (own->follows[0] != '\0' ||
                (own->held[slot] != 0 && own->known[slot] > own->held[slot])) {
+        if (sidecar->comer[slot] != owner) {
+            sidecar_give_pass(sidecar, slot, now_ms);
+        }
         return;
     }
     slot_set_add(&sidecar->awaiting, slot);
     sidecar->lost_ms[slot] = now_ms;
 }
 
+/* The daemon beside this node has come for the slots; NULL: nobody need. */
 static void
-came(struct sidecar *sidecar, const struct slot_set *set)
+came(struct sidecar *sidecar, const struct slot_set *set, const char *node)
 {
+    slot_set_foreach (set, slot) {
+        sidecar->comer[slot] =
+            node != NULL ? sidecar_peer_of(sidecar, node) : PEER_NONE;
+    }
+    slot_set_subtract(&sidecar->passed, set);
     slot_set_subtract(&sidecar->leaving, set);
     slot_set_subtract(&sidecar->awaiting, set);
     slot_set_subtract(&sidecar->early, set);
@@ -54,7 +91,7 @@ is_settled(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
     uint16_t owner = sidecar->owner_before[slot];
 
-    if (sidecar->own->held[slot] == 0) {
+    if (sidecar->own->held[slot] == 0 || slot_set_has(&sidecar->passed, slot)) {
         return now_ms - sidecar->lost_ms[slot] >= sidecar->options.leaving_ms;
     }
     return now_ms - sidecar->lost_ms[slot] >= AWAIT_MS ||
@@ -110,6 +147,10 @@ sidecar_give_await(struct sidecar *sidecar, uint64_t now_ms)
     slot_set_foreach (&waits, slot) {
         if (is_settled(sidecar, slot, now_ms)) {
             slot_set_remove(&sidecar->awaiting, slot);
+            if (slot_set_has(&sidecar->passed, slot)) {
+                slot_set_remove(&sidecar->passed, slot);
+                slot_set_remove(&sidecar->exported, slot);
+            }
             sidecar->changed = true;
         }
     }
@@ -127,16 +168,6 @@ is_latest(const struct sidecar *sidecar, unsigned slot, uint64_t epoch)
     return (slot_set_has(&sidecar->served, slot) ||
             slot_set_has(&sidecar->exported, slot)) &&
            sidecar->own->known[slot] <= held && (epoch == 0 || epoch == held);
-}
-
-/* Whether the slot was fenced a moment ago: its claim may be under way, and
- * surveys that ended before may not show it. */
-static bool
-is_being_given(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
-{
-    uint64_t given_ms = sidecar->given_ms[slot];
-
-    return given_ms != 0 && now_ms - given_ms < GIVING_MS;
 }
 
 /* Whether another node than this one owns the slot, with a higher epoch than
@@ -212,9 +243,11 @@ grant(const struct sidecar *sidecar, const struct sidecar_ask *ask,
 }
 
 static void
-fence(struct sidecar *sidecar, const struct slot_set *set, uint64_t epoch,
-      uint64_t now_ms)
+fence(struct sidecar *sidecar, const struct slot_set *set,
+      const struct sidecar_ask *ask, uint64_t now_ms)
 {
+    uint64_t epoch = ask->epoch;
+
     slot_set_foreach (set, slot) {
         uint64_t *known = &sidecar->own->known[slot];
 
@@ -225,7 +258,7 @@ fence(struct sidecar *sidecar, const struct slot_set *set, uint64_t epoch,
     }
     slot_set_subtract(&sidecar->served, set);
     slot_set_subtract(&sidecar->exported, set);
-    came(sidecar, set);
+    came(sidecar, set, ask->node);
     slot_set_unite(&sidecar->fenced, set);
     sidecar->dirty = true;
     sidecar->changed = true;
@@ -252,10 +285,7 @@ sidecar_give_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
         return answer;
     }
     if (ask->question == SIDECAR_ASK_FENCE_EMPTY && !empty) {
-        came(sidecar, ask->set);
-        slot_set_foreach (ask->set, slot) {
-            sidecar->comer[slot] = sidecar_peer_of(sidecar, ask->node);
-        }
+        came(sidecar, ask->set, ask->node);
         slot_set_unite(&sidecar->early, ask->set);
         slot_set_intersect(&sidecar->early, &sidecar->owned);
         slot_set_unite(&sidecar->exported, ask->set);
@@ -266,7 +296,7 @@ sidecar_give_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
     }
     answer.kind = SIDECAR_FENCED;
     answer.granted = ret_granted;
-    fence(sidecar, ret_granted, ask->epoch, now_ms);
+    fence(sidecar, ret_granted, ask, now_ms);
     return answer;
 }
 
@@ -297,7 +327,7 @@ sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
     holdings_set(sidecar->own, &set, 0);
     slot_set_subtract(&sidecar->fenced, &set);
     slot_set_subtract(&sidecar->exported, &set);
-    came(sidecar, &set);
+    came(sidecar, &set, NULL);
     slot_set_unite(&sidecar->forgets, &set);
     sidecar->forgets_ticket = sidecar_keep(sidecar);
     sidecar->forgets_at_ms = now_ms + FORGET_MS;

@@ -17,11 +17,16 @@ struct sidecar_answer sidecar_give_fence(struct sidecar *sidecar,
                                          struct slot_set *ret_granted,
                                          uint64_t now_ms);
 
-/* Our node has lost this slot. It is served for some time more, if it was under
- * a lease, and then commands wait: they are not sent to the owner's daemon
- * before that can know what it owns. */
-void sidecar_give_lose(struct sidecar *sidecar, unsigned slot, bool leased,
-                       uint64_t now_ms);
+/* Our node has lost this slot to the node of this peer. It is served for some
+ * time more, if it was under a lease, and then commands wait: they are not sent
+ * to the owner's daemon before that can know what it owns. */
+void sidecar_give_lose(struct sidecar *sidecar, unsigned slot, uint16_t owner,
+                       bool leased, uint64_t now_ms);
+
+/* A slot that was not ours has another owner than before. If it was exported or
+ * given away, commands wait for half of a lease, unless the owner's daemon
+ * comes; then nothing is exported any more. */
+void sidecar_give_pass(struct sidecar *sidecar, unsigned slot, uint64_t now_ms);
 
 /* Ends that where it is time. */
 void sidecar_give_await(struct sidecar *sidecar, uint64_t now_ms);

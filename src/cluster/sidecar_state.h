@@ -150,6 +150,8 @@ struct sidecar {
     /* Ours, as our node says yet, but their next owner's daemon has come. */
     struct slot_set early;
     struct slot_set leaving;   /* of these: served until then */
+    struct slot_set passed;    /* of awaiting: another one owns it than the one
+                                  that it was exported or given to */
     uint64_t *lost_ms;         /* [CLUSTER_SLOTS] since when they await */
     uint64_t leaving_until_ms; /* the first of them; 0: none */
     uint64_t await_round;      /* the survey that tells whether to go on */

@@ -88,7 +88,7 @@ sidecar_set_options(struct sidecar *sidecar,
 
 /* ---- slots --------------------------------------------------------------- */
 
-/* They are wanted again, whoever has their newest data. */
+/* The slots are wanted again; a survey tells who has their newest data. */
 static void
 stop_serving(struct sidecar *sidecar, const struct slot_set *set,
              uint64_t now_ms)

@@ -15,8 +15,8 @@ void sidecar_copy_reset(struct sidecar *sidecar);
 /* Asks if it is time, and compares the last answer with our place. */
 void sidecar_copy_tick(struct sidecar *sidecar, uint64_t now_ms);
 
-/* Holds nothing any more if other data has replaced the copy: that of another
- * leader, which has not said yet what it holds. */
+/* If the data of another leader has replaced the copy, nothing is held here
+ * until that leader has said what it holds. */
 void sidecar_copy_check(struct sidecar *sidecar);
 
 /* Returns whether this answered the question. */

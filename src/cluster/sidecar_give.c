@@ -69,7 +69,7 @@ sidecar_give_lose(struct sidecar *sidecar, unsigned slot, uint16_t owner,
     sidecar->lost_ms[slot] = now_ms;
 }
 
-/* The daemon beside this node has come for the slots; NULL: nobody need. */
+/* The daemon beside this node has come for the slots. NULL: nobody has to. */
 static void
 came(struct sidecar *sidecar, const struct slot_set *set, const char *node)
 {
@@ -204,12 +204,11 @@ refuse_slot(const struct sidecar *sidecar, const struct sidecar_ask *ask,
     if (ask->epoch + 1 < own->known[slot]) {
         return "a daemon with a higher epoch has claimed a slot";
     }
-    if (giving && ask->question == SIDECAR_ASK_FENCE &&
-        ask->epoch + 1 == own->known[slot]) {
-        return NULL; /* the same claim: our answer was lost, or is late */
-    }
     if (giving && ask->epoch + 1 != own->known[slot]) {
         return "a slot was given to another daemon a moment ago";
+    }
+    if (giving && ask->question == SIDECAR_ASK_FENCE) {
+        return NULL; /* the same claim: our answer was lost, or is late */
     }
     if (ask->surveyed ? own->known[slot] > ask->known
                       : !is_latest(sidecar, slot, ask->known)) {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One line for each row of a table. "options" is conf/bloomery.conf; "man" is
- * the option list of bloomery.conf(5), "commands-man" that of
- * bloomery-commands(7), and "commands-md" that of packaging/doc/commands.md.
+ * One line for each row of a table:
+ *
+ *   options       conf/bloomery.conf
+ *   man           the options in bloomery.conf(5)
+ *   commands-man  the commands in bloomery-commands(7)
+ *   commands-md   the commands in packaging/doc/commands.md
  */
 #include "server/print.h"
 

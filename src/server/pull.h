@@ -23,7 +23,7 @@ struct pulls;
 struct replication;
 struct server;
 
-/* Only one pull does not copy ahead: that of the claim that runs. */
+/* A claim has a pull of its own, which does not copy ahead: one at a time. */
 enum { PULLS_AHEAD_MAX = 16, PULLS_MAX = PULLS_AHEAD_MAX + 1 };
 #define PULLS_AHEAD_TOO_MANY                                                   \
     "16 copies run or wait already: finish or abandon one first"

@@ -72,6 +72,9 @@ void
 sidecar_serve(struct sidecar *sidecar, const struct slot_set *set)
 {
     slot_set_unite(&sidecar->served, set);
+    slot_set_foreach (set, slot) {
+        sidecar->given_ms[slot] = 0; /* it has come back */
+    }
     slot_set_subtract(&sidecar->fenced, set);
     slot_set_subtract(&sidecar->missing, set);
     slot_set_subtract(&sidecar->forced, set);

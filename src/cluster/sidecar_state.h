@@ -157,7 +157,8 @@ struct sidecar {
     uint64_t await_round;      /* the survey that tells whether to go on */
     struct slot_set fenced;    /* rule 3 */
     uint64_t *fenced_ms;     /* [CLUSTER_SLOTS] when; 0: our node has lost it */
-    uint64_t *given_ms;      /* [CLUSTER_SLOTS] when it was fenced; 0: never */
+    uint64_t *given_ms;      /* [CLUSTER_SLOTS] when it was fenced; 0: never,
+                                or it is here again */
     uint64_t forget_round;   /* survey.rounds that rule 4 has seen */
     struct slot_set forgets; /* rule 4: not held any more, keys still here */
     uint64_t forgets_ticket; /* of the text that does not hold them */

@@ -6,6 +6,7 @@
 
 #include "../test.h"
 #include "base/mem.h"
+#include "cluster/sidecar_state.h"
 #include "sidecar_rig.h"
 
 #include <stdio.h>
@@ -49,6 +50,28 @@ TEST(a_fence_stops_the_slots_and_no_others)
     assert_int_equal(slot_set_count(&granted), 4);
     answer = fence(&rig, "5", 9, true, SIDECAR_ASK_FENCE, &granted);
     assert_int_equal(answer.kind, SIDECAR_REFUSED); /* who is that? */
+    rig_fini(&rig);
+    mem_free(file);
+}
+
+TEST(a_slot_that_has_come_back_may_be_given_away_at_once)
+{
+    const struct slot_set set = { .bits[0] = 0xf };
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct slot_set granted;
+    struct rig rig;
+    struct sidecar_answer answer;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    answer = fence(&rig, RIG_B, 5, true, SIDECAR_ASK_FENCE_EMPTY, &granted);
+    assert_int_equal(answer.kind, SIDECAR_FENCED);
+    answer = fence(&rig, RIG_C, 9, true, SIDECAR_ASK_FENCE_EMPTY, &granted);
+    assert_int_equal(answer.kind, SIDECAR_REFUSED);
+    holdings_set(rig.sidecar->own, &set, 7 + 1);
+    sidecar_serve(rig.sidecar, &set);
+    answer = fence(&rig, RIG_C, 9, true, SIDECAR_ASK_FENCE_EMPTY, &granted);
+    assert_int_equal(answer.kind, SIDECAR_FENCED);
     rig_fini(&rig);
     mem_free(file);
 }

@@ -465,10 +465,13 @@ separate(struct sidecar *sidecar)
         found = claim->set;
     }
     claim->known = 0;
+    claim->copy = false;
     slot_set_foreach (&found, slot) {
-        uint64_t known = claim->surveyed ? sidecar->survey.found[slot].known
-                                         : sidecar->source_epoch[slot];
+        const struct sidecar_holder *holder = &sidecar->survey.found[slot];
+        uint64_t known =
+            claim->surveyed ? holder->known : sidecar->source_epoch[slot];
 
+        claim->copy |= claim->surveyed && holder->copy;
         claim->known = claim->known == 0 ? known : claim->known;
         if (known != claim->known) {
             slot_set_remove(&found, slot);

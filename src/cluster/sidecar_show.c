@@ -9,11 +9,11 @@
 static uint16_t
 source_of_pull(const struct sidecar *sidecar)
 {
+    const struct claim *claim = &sidecar->claim;
     int node = -1;
 
-    if (sidecar->claim.state == CLAIM_PULLS && !sidecar->claim.broke) {
-        node =
-            topology_find(sidecar->topology, slice_of(sidecar->claim.source));
+    if (claim->state == CLAIM_PULLS && !claim->broke && !claim->copy) {
+        node = topology_find(sidecar->topology, slice_of(claim->source));
     }
     return node < 0 ? TOPOLOGY_NOBODY : (uint16_t)node;
 }
@@ -32,8 +32,7 @@ show_owned(struct sidecar *sidecar)
             state = SLOT_MISSING;
         } else if (source != TOPOLOGY_NOBODY &&
                    slot_set_has(&sidecar->claim.set, slot) &&
-                   sidecar->source[slot] != PEER_NONE &&
-                   !sidecar->survey.found[slot].copy) {
+                   sidecar->source[slot] != PEER_NONE) {
             state = SLOT_PULLED;
             sidecar->ask_source[slot] = source;
         }

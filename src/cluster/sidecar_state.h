@@ -88,8 +88,9 @@ struct claim {
     bool hand_off;  /* from the daemon that we followed */
     bool surveyed;  /* as in struct sidecar_ask, */
     uint64_t known; /* as in struct sidecar_ask */
-    bool refused;   /* the daemon that we followed has refused */
-    bool broke; /* the link of PULLS did: the source may have started again */
+    bool copy;    /* of a source that follows another daemon: it serves none */
+    bool refused; /* the daemon that we followed has refused */
+    bool broke;   /* the link of PULLS did: the source may have started again */
     char source[TOPOLOGY_ID_LEN + 1];
     uint64_t number;    /* of the question; 0: it is answered */
     uint64_t silent_ms; /* since when FENCES has no answer */

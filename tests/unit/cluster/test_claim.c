@@ -90,6 +90,29 @@ TEST(slots_with_keys_are_fetched_then_fenced_then_served)
     rig_fini(&rig);
 }
 
+/* A replica may have been the best holder while the slots passed to B. */
+TEST(clients_are_sent_to_the_last_owner_though_a_survey_has_found_a_copy)
+{
+    struct holdings *of_r = mem_zalloc(sizeof(*of_r));
+    struct rig rig;
+
+    of_r->held[5461] = of_r->held[5462] = 3;
+    (void)snprintf(of_r->follows, sizeof(of_r->follows), "%s", RIG_B);
+    rig_init(&rig, NULL);
+    rig_poll(&rig, RIG_NODES);
+    for (int round = 0; round < 4; round++) {
+        rig_tick(&rig, 150);
+        rig_answer_survey(&rig, RIG_R, of_r, NULL);
+    }
+    rig_tick(&rig, 100);
+    rig_poll(&rig, MOVED);
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &has_keys);
+    assert_true(rig.pulls);
+    assert_int_equal(rig.state[5461], SLOT_PULLED);
+    mem_free(of_r);
+    rig_fini(&rig);
+}
+
 TEST(a_source_whose_link_broke_is_asked_again_before_clients_are_sent_there)
 {
     const struct slot_set granted = { .bits[85] = (uint64_t)3 << 21 };

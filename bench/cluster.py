@@ -192,6 +192,7 @@ def move(bench, made, count, filters):
             else:
                 made.reshard(moving, to)
             made.wait_settled()
+            made.wait_served()
             whole.append((time.monotonic() - began) * 1000)
             waits.append(adder.longest_ms(began))
     text, median = describe(waits)

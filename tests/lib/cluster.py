@@ -407,6 +407,19 @@ class Cluster:
     def wait_settled(self, seconds=SETTLE_S):
         wait_until(self.is_settled, seconds, "the cluster settles", 0.05)
 
+    def all_served(self):
+        """Tells whether the daemons of all primaries have the data of their slots."""
+        for pair in self.primaries():
+            seen = replicas.info(pair.daemon, "cluster")
+            if int(seen["cluster_slots_served"]) != \
+                    sum(b - a + 1 for a, b in self.view()[pair.node.id].ranges):
+                return False
+        return True
+
+    def wait_served(self, seconds=SETTLE_S):
+        """Waits until data has followed its slots."""
+        wait_until(self.all_served, seconds, "all slots are served", 0.005)
+
     def wait_nodes(self, seconds=SETTLE_S):
         """Waits for the nodes alone."""
         wait_until(self.nodes_settled, seconds, "the nodes settle", 0.02)

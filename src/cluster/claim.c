@@ -116,6 +116,7 @@ kept(struct sidecar *sidecar, uint64_t now_ms)
                    (unsigned long long)sidecar->cutover_ms);
     }
     enter(sidecar, CLAIM_NONE, now_ms);
+    slot_set_subtract(&claim->set, &claim->given);
     sidecar_serve(sidecar, &claim->set);
 }
 
@@ -350,6 +351,7 @@ begin(struct sidecar *sidecar, const char *source, const struct slot_set *set)
     struct claim *claim = &sidecar->claim;
 
     claim->set = *set;
+    memset(&claim->given, 0, sizeof(claim->given));
     (void)snprintf(claim->source, sizeof(claim->source), "%s", source);
 }
 

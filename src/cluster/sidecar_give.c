@@ -259,6 +259,7 @@ fence(struct sidecar *sidecar, const struct slot_set *set,
     slot_set_subtract(&sidecar->exported, set);
     came(sidecar, set, ask->node);
     slot_set_unite(&sidecar->fenced, set);
+    slot_set_unite(&sidecar->claim.given, set);
     sidecar->dirty = true;
     sidecar->changed = true;
 }

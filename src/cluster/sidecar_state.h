@@ -85,6 +85,8 @@ enum claim_state {
 struct claim {
     enum claim_state state;
     struct slot_set set;
+    struct slot_set
+        given;      /* fenced here since it began: not served at its end */
     bool hand_off;  /* from the daemon that we followed */
     bool surveyed;  /* as in struct sidecar_ask, */
     uint64_t known; /* as in struct sidecar_ask */

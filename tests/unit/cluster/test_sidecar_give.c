@@ -54,6 +54,40 @@ TEST(a_fence_stops_the_slots_and_no_others)
     mem_free(file);
 }
 
+TEST(a_slot_that_is_fenced_while_it_is_claimed_is_not_served)
+{
+    struct holdings *file = rig_file(RIG_A, 0);
+    const struct slot_set set = { .bits[0] = 0xf };
+    const struct sidecar_ask ask = { .question = SIDECAR_ASK_FENCE,
+                                     .node = RIG_C,
+                                     .set = &set,
+                                     .epoch = 5,
+                                     .surveyed = true,
+                                     .known = 1 };
+    struct slot_set granted;
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig.disk_fails = true;
+    rig_poll(&rig, RIG_NODES);
+    for (int round = 0; round < 4; round++) {
+        rig_tick(&rig, 150);
+        rig_answer_survey(&rig, NULL, NULL, NULL);
+    }
+    assert_int_equal(rig.kept.held[0], 2); /* on its way to the disk */
+    assert_int_equal(rig.state[0], SLOT_HELD);
+    assert_int_equal(
+        sidecar_fence(rig.sidecar, &ask, true, false, &granted, rig.now_ms)
+            .kind,
+        SIDECAR_FENCED);
+    rig.disk_fails = false;
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[0], SLOT_HELD);
+    assert_int_equal(rig.state[4], SLOT_SERVED);
+    rig_fini(&rig);
+    mem_free(file);
+}
+
 TEST(a_slot_that_has_come_back_may_be_given_away_at_once)
 {
     const struct slot_set set = { .bits[0] = 0xf };

@@ -104,7 +104,9 @@ struct sim_daemon {
     struct sim_change *log;
     size_t length;
     uint64_t items[SIM_SLOTS];
-    uint64_t sync_ms; /* when a full synchronization ends; 0: none runs */
+    uint64_t
+        old[SIM_SLOTS]; /* of items: lost, and acknowledged again elsewhere */
+    uint64_t sync_ms;   /* when a full synchronization ends; 0: none runs */
     struct sim_pull pull;
     uint8_t copied; /* slots, of the claim that begins */
     struct sim_holdings kept, keeping;

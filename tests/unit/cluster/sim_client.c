@@ -27,10 +27,11 @@ sim_check_served(int index, unsigned slot)
     }
     d->checked[slot] = true;
     for (int i = 0; absent != 0 && i < SIM_NODES; i++) {
-        uint64_t theirs = absent & sim.daemon[i].items[slot];
+        const struct sim_daemon *other = &sim.daemon[i];
+        uint64_t theirs = absent & other->items[slot] & ~other->old[slot];
 
         if (i != index && theirs != 0 && sim_is_calm(index, i) &&
-            sim.daemon[i].leader == SIM_NOBODY) {
+            other->leader == SIM_NOBODY) {
             sim_fail("daemon %d serves slot %u without %#" PRIx64
                      " that daemon %d has",
                      index, slot, theirs, i);
@@ -120,6 +121,18 @@ is_cut_off(int at, unsigned slot)
                        : !(sim_is_calm(at, owner) && is_informed(at));
 }
 
+/* A daemon that has an item that was lost does not have it as acknowledged
+ * again. */
+static void
+note_old(int at, unsigned slot, uint64_t item)
+{
+    for (int i = 0; i < SIM_NODES; i++) {
+        if (i != at) {
+            sim.daemon[i].old[slot] |= item & sim.lost[slot];
+        }
+    }
+}
+
 void
 sim_run_client(void)
 {
@@ -147,6 +160,7 @@ sim_run_client(void)
         uint64_t item = UINT64_C(1) << sim_below(64);
 
         sim_put(d, slot, d->items[slot] | item);
+        note_old(at, slot, item);
         sim.truth[slot] |= item;
         sim.lost[slot] = split ? sim.lost[slot] | item : sim.lost[slot] & ~item;
         sim.writes++;

@@ -116,9 +116,11 @@ class Group:
         self.proxies.append(Proxy(target.address))
         return self.proxies[-1]
 
-    def pair(self, *options):
-        """A primary, a replica behind a proxy, and the proxy."""
-        primary, replica = self.node(*options), self.node(*options)
+    def pair(self, *options, folder=None):
+        """A primary, a replica behind a proxy, and the proxy. With a folder the
+        primary is shimmed."""
+        primary = self.shimmed(folder, *options) if folder else self.node(*options)
+        replica = self.node(*options)
         proxy = self.proxy(primary)
         follow(replica, proxy)
         # The primary publishes its figures a moment later.

@@ -4,6 +4,7 @@
 # promoted, clients write to both. When the old primary follows, every add that it
 # acknowledged is on the new primary, and what cannot be added is in a quarantine.
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -24,7 +25,8 @@ def stats(server):
 
 
 def folder(server):
-    return Path(server.folder)
+    made = getattr(server, "shim", None)
+    return Path(made.data_dir if made else server.folder)
 
 
 def files(server, pattern):
@@ -74,10 +76,16 @@ def heal(old, new, wait=True):
     follow(old, new, wait=wait)
 
 
-def wait_merged(old, seconds=60):
-    wait_until(lambda: replicas.link_is_up(old) and stats(old)["offers"] > 0 and
-               stats(old)["waiting_bytes"] == 0 and
-               not files(old, "heal-*"), seconds, "all adds are offered")
+def is_merged(old, offers=1):
+    try:
+        return replicas.link_is_up(old) and stats(old)["offers"] >= offers and \
+            stats(old)["waiting_bytes"] == 0 and not files(old, "heal-*")
+    except slots.GONE:
+        return False
+
+
+def wait_merged(old, seconds=60, **more):
+    wait_until(lambda: is_merged(old, **more), seconds, "all adds are offered")
 
 
 @pytest.mark.parametrize("dialect", ("valkey", "redis"))
@@ -338,6 +346,50 @@ def test_a_crash_during_the_offer_begins_it_again(group, dies):
     lines = [" ".join(words) for words in quarantine(primary)]
     assert lines == ["SELECT 0", "BF.MADD anew " +
                      " ".join("old:%d" % i for i in range(5))]
+
+
+SAVES = ["snapshot", "snapshot.tmp", "other", "dir"]
+
+
+@pytest.mark.parametrize("call", ("create", "write", "sync", "rename"))
+def test_a_crash_while_it_saves_begins_that_again(group, tmp_path, call):
+    """The old primary is killed before each such call, until it has followed: of the
+    copy of its log, the adds to offer, the quarantine, and the data that it adopts."""
+    primary, replica, proxy = group.pair(*ON, *JOURNAL, "--appendfsync", "always",
+                                         folder=tmp_path)
+    items, kills = [], 0
+    while kills == len(items):
+        add(primary, "key", "before", 10)
+        with primary.conn() as conn:
+            conn.call("BF.ADD", "anew", "first")
+        part(primary, replica, proxy)
+        items.append(add(primary, "key", "old-%d" % kills, 50))
+        add(primary, "anew", "old-%d" % kills, 5)
+        with replica.conn() as conn:
+            conn.call("DEL", "anew")
+            conn.call("BF.ADD", "anew", "other")
+        primary.shim.arm(0, "kill-before", [call], SAVES, nth=kills + 1)
+        with contextlib.suppress(*slots.GONE):
+            heal(primary, replica, wait=False)
+        wait_until(lambda: not primary.runs() or is_merged(primary), 60,
+                   "it is killed, or all adds are offered")
+        primary.shim.disarm(0)
+        if not primary.runs():
+            kills += 1
+            primary.restart()
+            heal(primary, replica, wait=False)
+            wait_merged(primary, offers=0)
+        got = stats(primary)
+        assert got["lost_bytes"] == got["items_dropped"] == 0
+        assert missing(replica, "key", sum(items, [])) == []
+        set_aside = {word for words in quarantine(primary) for word in words}
+        assert {"old-%d:%d" % (at, i) for at in range(len(items))
+                for i in range(5)} <= set_aside
+        lead(primary)
+        proxy.up = True
+        follow(replica, proxy)
+    print("%s: killed %d times" % (call, kills))
+    assert kills > 0
 
 
 @pytest.mark.slow

@@ -109,6 +109,15 @@ TEST(clients_are_sent_to_the_last_owner_though_a_survey_has_found_a_copy)
     rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &has_keys);
     assert_true(rig.pulls);
     assert_int_equal(rig.state[5461], SLOT_PULLED);
+    sidecar_pull_ended(rig.sidecar, false, "B is gone", rig.now_ms);
+    rig.pulls = false;
+    for (int round = 0; round < 10; round++) { /* until B may be dead */
+        rig_tick(&rig, 150);
+        rig_answer_survey(&rig, RIG_R, of_r, RIG_B);
+    }
+    rig_answer(&rig, RIG_R, SIDECAR_ASK_FENCE_EMPTY, &has_keys);
+    assert_true(rig.pulls);
+    assert_int_equal(rig.state[5461], SLOT_HELD); /* a replica serves nobody */
     mem_free(of_r);
     rig_fini(&rig);
 }

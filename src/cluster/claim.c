@@ -101,7 +101,8 @@ keep(struct sidecar *sidecar, uint64_t now_ms)
     claim->ticket = sidecar_keep(sidecar);
 }
 
-/* The disk has it: holds the slots and serves them. */
+/* The disk has it: holds the slots, and serves those that no other daemon has
+ * claimed meanwhile. */
 static void
 kept(struct sidecar *sidecar, uint64_t now_ms)
 {

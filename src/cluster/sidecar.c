@@ -88,7 +88,7 @@ sidecar_set_options(struct sidecar *sidecar,
 
 /* ---- slots --------------------------------------------------------------- */
 
-/* The slots are wanted again; a survey tells who has their newest data. */
+/* Claims the slots anew, from the daemon that a survey finds. */
 static void
 stop_serving(struct sidecar *sidecar, const struct slot_set *set,
              uint64_t now_ms)

@@ -85,11 +85,10 @@ enum claim_state {
 struct claim {
     enum claim_state state;
     struct slot_set set;
-    struct slot_set
-        given;      /* fenced here since it began: not served at its end */
-    bool hand_off;  /* from the daemon that we followed */
-    bool surveyed;  /* as in struct sidecar_ask, */
-    uint64_t known; /* as in struct sidecar_ask */
+    struct slot_set given; /* of these: fenced here meanwhile, so not served */
+    bool hand_off;         /* from the daemon that we followed */
+    bool surveyed;         /* as in struct sidecar_ask, */
+    uint64_t known;        /* as in struct sidecar_ask */
     bool copy;    /* of a source that follows another daemon: it serves none */
     bool refused; /* the daemon that we followed has refused */
     bool broke;   /* the link of PULLS did: the source may have started again */

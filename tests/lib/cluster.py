@@ -409,12 +409,11 @@ class Cluster:
 
     def all_served(self):
         """Tells whether the daemons of all primaries have the data of their slots."""
-        for pair in self.primaries():
-            seen = replicas.info(pair.daemon, "cluster")
-            if int(seen["cluster_slots_served"]) != \
-                    sum(b - a + 1 for a, b in self.view()[pair.node.id].ranges):
-                return False
-        return True
+        view = self.view()
+        return all(
+            int(replicas.info(pair.daemon, "cluster")["cluster_slots_served"]) ==
+            sum(b - a + 1 for a, b in view[pair.node.id].ranges)
+            for pair in self.primaries())
 
     def wait_served(self, seconds=SETTLE_S):
         """Waits until data has followed its slots."""

@@ -24,6 +24,25 @@ fence(struct rig *rig, const char *node, uint64_t epoch, bool empty,
     return sidecar_fence(rig->sidecar, &ask, true, empty, granted, rig->now_ms);
 }
 
+/* The same of a daemon whose survey has found that nobody knows more than this.
+ */
+static struct sidecar_answer
+fence_surveyed(struct rig *rig, const char *node, uint64_t known,
+               enum sidecar_question question)
+{
+    const struct slot_set set = { .bits[0] = 0xf };
+    const struct sidecar_ask ask = { .question = question,
+                                     .node = node,
+                                     .set = &set,
+                                     .epoch = 5,
+                                     .surveyed = true,
+                                     .known = known };
+    struct slot_set granted;
+
+    return sidecar_fence(rig->sidecar, &ask, true, false, &granted,
+                         rig->now_ms);
+}
+
 TEST(a_fence_stops_the_slots_and_no_others)
 {
     struct holdings *file = rig_file(RIG_A, 1);
@@ -57,14 +76,6 @@ TEST(a_fence_stops_the_slots_and_no_others)
 TEST(a_slot_that_is_fenced_while_it_is_claimed_is_not_served)
 {
     struct holdings *file = rig_file(RIG_A, 0);
-    const struct slot_set set = { .bits[0] = 0xf };
-    const struct sidecar_ask ask = { .question = SIDECAR_ASK_FENCE,
-                                     .node = RIG_C,
-                                     .set = &set,
-                                     .epoch = 5,
-                                     .surveyed = true,
-                                     .known = 1 };
-    struct slot_set granted;
     struct rig rig;
 
     rig_init(&rig, file);
@@ -76,10 +87,8 @@ TEST(a_slot_that_is_fenced_while_it_is_claimed_is_not_served)
     }
     assert_int_equal(rig.kept.held[0], 2); /* on its way to the disk */
     assert_int_equal(rig.state[0], SLOT_HELD);
-    assert_int_equal(
-        sidecar_fence(rig.sidecar, &ask, true, false, &granted, rig.now_ms)
-            .kind,
-        SIDECAR_FENCED);
+    assert_int_equal(fence_surveyed(&rig, RIG_C, 1, SIDECAR_ASK_FENCE).kind,
+                     SIDECAR_FENCED);
     rig.disk_fails = false;
     rig_tick(&rig, 50);
     assert_int_equal(rig.state[0], SLOT_HELD);
@@ -255,14 +264,6 @@ TEST(a_start_waits_for_the_owner_of_what_it_holds)
 {
     struct holdings *file = rig_file(RIG_A, 1);
     struct holdings *of_b = mem_zalloc(sizeof(*of_b));
-    const struct slot_set set = { .bits[0] = 0xf };
-    const struct sidecar_ask ask = { .question = SIDECAR_ASK_FENCE_EMPTY,
-                                     .node = RIG_B,
-                                     .set = &set,
-                                     .epoch = 5,
-                                     .surveyed = true,
-                                     .known = 2 };
-    struct slot_set granted;
     struct rig rig;
 
     rig_init(&rig, file);
@@ -270,8 +271,7 @@ TEST(a_start_waits_for_the_owner_of_what_it_holds)
     assert_int_equal(rig.state[0], SLOT_HELD);
     assert_int_equal(rig.state[5461], SLOT_AWAY); /* never held */
     assert_int_equal(
-        sidecar_fence(rig.sidecar, &ask, true, false, &granted, rig.now_ms)
-            .kind,
+        fence_surveyed(&rig, RIG_B, 2, SIDECAR_ASK_FENCE_EMPTY).kind,
         SIDECAR_HAS_KEYS);
     assert_int_equal(rig.state[0], SLOT_EXPORTED);
     rig_fini(&rig);

@@ -75,11 +75,19 @@ struct persist_log {
     struct stage stage; /* for recording it */
 };
 
+/* A place of a history. */
+struct persist_point {
+    char history[HISTORY_ID_CHARS + 1];
+    uint64_t position;
+};
+
 /* Snapshots. */
 struct persist_save {
     struct retry retry;
     _Atomic int64_t changes_saved; /* any thread reads it */
     int64_t changes_written;       /* in the snapshot being written */
+    struct persist_point written;  /* likewise */
+    struct persist_point stored;   /* of the last snapshot on the disk */
     uint64_t last_ms;
 };
 

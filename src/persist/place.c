@@ -52,9 +52,45 @@ persist_place(struct persist *persist, uint64_t *ret_position,
     *ret_sequence = persist->log.idle_sequence;
 }
 
+struct persist_point
+place_point(struct persist *persist)
+{
+    struct persist_point point = { .position = 0 };
+    uint64_t sequence;
+
+    persist_place(persist, &point.position, &sequence);
+    memcpy(point.history, persist->log.history.id, sizeof(point.history));
+    return point;
+}
+
+/* A snapshot counts also while there is a journal, which may have begun later.
+ */
+bool
+persist_has_stored(const struct persist *persist, struct slice id,
+                   uint64_t position)
+{
+    const struct history *history = &persist->log.history;
+    const struct persist_point *stored = &persist->save.stored;
+
+    if (!history_covers(history, id, position)) {
+        return false;
+    }
+    return journal_synced(persist->journal) >= position ||
+           (stored->position >= position &&
+            history_covers(history, slice_of(stored->history),
+                           stored->position));
+}
+
+/* A snapshot was synced before it got its name. A journal that is off may be in
+ * the page cache only. */
 void
 place_set(struct persist *persist)
 {
+    if (persist->load.found.from_snapshot) {
+        persist->save.stored.position = persist->load.found.position;
+        memcpy(persist->save.stored.history, persist->load.history.id,
+               sizeof(persist->save.stored.history));
+    }
     persist->log.history = persist->load.history;
     persist->log.idle_position = persist->load.found.position;
     persist->log.idle_sequence = persist->load.found.sequence;

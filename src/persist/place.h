@@ -13,11 +13,23 @@
 #include <stdint.h>
 
 struct persist;
+struct persist_point; /* persist/persist_state.h */
 
 /* Returns the place of the log now, at the end of a group. Also on loop 0 of a
  * replica without the gate. */
 void persist_place(struct persist *persist, uint64_t *ret_position,
                    uint64_t *ret_sequence);
+
+/* Whether the disk has all data up to this position of history `id`, so that a
+ * start after a kill or a loss of power finds it, or what followed it. With a
+ * journal: what that has synced. Without one: the last snapshot. False: not
+ * yet, or the log has gone on from another place. Loop 0, inside a section of
+ * the gate or under it. */
+bool persist_has_stored(const struct persist *persist, struct slice id,
+                        uint64_t position);
+
+/* Returns where the log is now, with its history. */
+struct persist_point place_point(struct persist *persist);
 
 /* Takes the place and the history over from a load. */
 void place_set(struct persist *persist);

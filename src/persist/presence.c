@@ -256,6 +256,7 @@ presence_reopened(struct persist *persist)
         file_close(persist->lock_fd);
         persist->dir_fd = presence->new_fd;
         persist->lock_fd = presence->new_lock_fd;
+        persist->save.stored = (struct persist_point){ 0 };
     }
     log_notice("persist.presence", "opened the data directory again",
                "dir=\"%s\" new=%d", persist->dir, presence->new_fd >= 0);

@@ -10,6 +10,7 @@
 #include "persist/adopt.h"
 #include "persist/full_state.h"
 #include "persist/persist_state.h"
+#include "persist/place.h"
 
 #include <time.h>
 
@@ -36,6 +37,7 @@ save_ended(struct persist *persist, int error)
     }
     persist->save.retry = (struct retry){ 0 };
     persist->save.changes_saved = persist->save.changes_written;
+    persist->save.stored = persist->save.written;
     persist->save.last_ms = clock_wall_ms();
     persist->info.saves++;
     log_notice("persist.save", "saved", "file=\"%s/%s\" ms=%llu", persist->dir,
@@ -63,6 +65,7 @@ void
 save_note(struct persist *persist)
 {
     persist->save.changes_written = metric_sum(METRIC_CHANGES);
+    persist->save.written = place_point(persist);
     persist->adopted.written = persist->adopted.arrived;
 }
 

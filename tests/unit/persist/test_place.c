@@ -53,6 +53,72 @@ TEST(place_is_that_of_the_snapshot_after_a_start)
     prig_free(rig);
 }
 
+static bool
+has_stored(struct prig *rig, const struct history *history, uint64_t position)
+{
+    return persist_has_stored(rig->persist, id_of(history), position);
+}
+
+TEST(place_is_stored_when_a_snapshot_has_it)
+{
+    struct prig *rig = prig_start("no", "no");
+    struct history history = prig_history(rig);
+    uint64_t position;
+
+    (void)prig_write(rig);
+    position = prig_position(rig);
+    assert_false(has_stored(rig, &history, position));
+    prig_save(rig);
+    assert_true(has_stored(rig, &history, position));
+    assert_true(has_stored(rig, &history, position - 1));
+    (void)prig_write(rig);
+    assert_false(has_stored(rig, &history, prig_position(rig)));
+    prig_renew(rig);
+    assert_true(has_stored(rig, &history, position));
+    prig_restart(rig); /* under the id that the snapshot has */
+    assert_true(has_stored(rig, &history, position));
+    assert_false(has_stored(rig, &history, position + 1));
+    prig_free(rig);
+}
+
+TEST(place_is_stored_when_the_journal_has_synced_it)
+{
+    struct prig *rig = prig_start("yes", "always");
+    struct history history = prig_history(rig);
+    struct history other = history;
+    uint64_t position;
+
+    (void)prig_write_released(rig);
+    position = prig_position(rig);
+    assert_true(has_stored(rig, &history, position));
+    assert_false(has_stored(rig, &history, position + 1));
+    other.id[0] = history.id[0] == '0' ? '1' : '0';
+    assert_false(has_stored(rig, &other, 0));
+    prig_restart(rig);
+    assert_true(has_stored(rig, &history, position));
+    prig_free(rig);
+}
+
+TEST(place_of_data_that_was_replaced_is_not_stored)
+{
+    struct prig *rig = prig_start("no", "no");
+    struct history history = prig_history(rig);
+    struct history other = { .id = "" };
+    uint64_t position;
+
+    (void)prig_write(rig);
+    position = prig_position(rig);
+    prig_save(rig);
+    prig_tap(rig, true);
+    prig_adopt(rig, 1, 1, OTHER, position);
+    other = prig_history(rig);
+    assert_false(has_stored(rig, &history, position));
+    assert_false(has_stored(rig, &other, position));
+    PRIG_WAIT(rig, !prig_info(rig).adopting);
+    assert_true(has_stored(rig, &other, position));
+    prig_free(rig);
+}
+
 TEST(place_is_that_of_the_journal_after_a_start)
 {
     struct prig *rig = prig_start("yes", "always");

@@ -65,11 +65,15 @@ enter(struct sidecar *sidecar, enum claim_state state, uint64_t now_ms)
         [CLAIM_KEEPS] = 1 << CLAIM_NONE,
     };
     struct claim *claim = &sidecar->claim;
+    /* A claim that PULLS drains without a fence of its own when the source has
+     * no keys any more. */
+    bool holds = state == CLAIM_ASKS || state == CLAIM_FENCES ||
+                 (state == CLAIM_DRAINS && claim->state == CLAIM_PULLS);
 
     CHECK((next[claim->state] >> state & 1) != 0);
     claim->state = state;
     claim->since_ms = now_ms;
-    if (state == CLAIM_ASKS || state == CLAIM_FENCES) {
+    if (holds) {
         claim->held_ms = now_ms;
     }
     sidecar->changed = true;
@@ -346,13 +350,14 @@ claim_drop(struct sidecar *sidecar, const struct slot_set *lost)
 
 /* ---- beginning ----------------------------------------------------------- */
 
+/* Begins a claim. Nothing of the one before counts any more. */
 static void
 begin(struct sidecar *sidecar, const char *source, const struct slot_set *set)
 {
     struct claim *claim = &sidecar->claim;
 
-    claim->set = *set;
-    memset(&claim->given, 0, sizeof(claim->given));
+    CHECK(claim->state == CLAIM_NONE && source != claim->source);
+    *claim = (struct claim){ .set = *set };
     (void)snprintf(claim->source, sizeof(claim->source), "%s", source);
 }
 
@@ -386,7 +391,6 @@ claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms)
     follow_source(sidecar);
     begin(sidecar, sidecar->own->follows, &set);
     claim->hand_off = true;
-    claim->surveyed = false;
     enter(sidecar, CLAIM_FENCES, now_ms);
     ask(sidecar, SIDECAR_ASK_HAND_OFF);
 }
@@ -467,8 +471,6 @@ separate(struct sidecar *sidecar)
     if (!claim->surveyed) {
         found = claim->set;
     }
-    claim->known = 0;
-    claim->copy = false;
     slot_set_foreach (&found, slot) {
         const struct sidecar_holder *holder = &sidecar->survey.found[slot];
         uint64_t known =
@@ -530,7 +532,6 @@ pick(struct sidecar *sidecar, uint64_t now_ms)
         sidecar->missing = sets[WANT_MISSING];
         sidecar->changed = true;
     }
-    sidecar->claim.hand_off = false;
     if (!slot_set_is_empty(&sets[WANT_KEEP])) {
         begin(sidecar, sidecar->own->node, &sets[WANT_KEEP]);
         keep(sidecar, now_ms);

@@ -216,6 +216,10 @@ ask(void *ctx, const struct sidecar_ask *ask)
     if (ask->set != NULL) {
         event.slots = sim_pack(ask->set);
     }
+    if (ask->question == SIDECAR_ASK_HAND_OFF && ask->known != 0) {
+        sim_fail("daemon %d asks %d for its slots of another claim", event.from,
+                 event.to);
+    }
     if (topology_find(d->topology, slice_of(ask->node)) < 0) {
         event.is_answer = true; /* it has no address */
         event.answer.reason = "its node is gone";

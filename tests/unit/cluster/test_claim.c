@@ -340,7 +340,7 @@ TEST(old_keys_of_a_slot_that_came_without_keys_are_not_served)
           " 10.0.0.4:7003@17003 myself,master - 0 1 9 connected 0-5460\n"
 
 static void
-copy_all(struct rig *rig, struct holdings *of_a)
+copy_all_of(struct rig *rig, struct holdings *of_a)
 {
     const struct slot_set owned = { .bits[0] = 0xff };
     struct sidecar_answer answer = { .kind = SIDECAR_HOLDS,
@@ -348,7 +348,6 @@ copy_all(struct rig *rig, struct holdings *of_a)
                                      .position = 50 };
 
     holdings_set(of_a, &owned, 2);
-    rig_init(rig, NULL);
     rig_poll(rig, R_FOLLOWS);
     assert_int_equal(rig->follows, 0);
     rig_tick(rig, 50);
@@ -362,6 +361,45 @@ copy_all(struct rig *rig, struct holdings *of_a)
     rig_tick(rig, 50);
     assert_int_equal(rig->state[0], SLOT_SERVED); /* to READONLY clients */
     assert_int_equal(rig->state[8], SLOT_AWAY);
+}
+
+static void
+copy_all(struct rig *rig, struct holdings *of_a)
+{
+    rig_init(rig, NULL);
+    copy_all_of(rig, of_a);
+}
+
+/* R leads without slots, and gains one of A's. */
+#define R_IS_NEW                                                               \
+    RIG_A " 10.0.0.1:7000@17000 master - 0 0 1 connected 0-5460\n" RIG_R       \
+          " 10.0.0.4:7003@17003 myself,master - 0 1 7 connected\n"
+#define R_GAINS                                                                \
+    RIG_A " 10.0.0.1:7000@17000 master - 0 0 1 connected 0-5459\n" RIG_R       \
+          " 10.0.0.4:7003@17003 myself,master - 0 1 8 connected 5460\n"
+
+/* The old leader grants nothing to a question about another epoch. */
+TEST(a_replica_takes_over_though_it_claimed_slots_of_its_own_before)
+{
+    struct holdings *of_a = mem_zalloc(sizeof(*of_a));
+    const struct rig_ask *asked;
+    struct rig rig;
+
+    rig_init(&rig, NULL);
+    rig_poll(&rig, R_IS_NEW);
+    rig_poll(&rig, R_GAINS);
+    asked = &rig.ask[rig.asks - 1];
+    assert_int_equal(asked->question, SIDECAR_ASK_FENCE_EMPTY);
+    assert_int_equal(asked->known, 2);
+    rig.asks = 0; /* A does not answer before R follows it */
+    copy_all_of(&rig, of_a);
+    rig_poll(&rig, R_LEADS);
+    asked = &rig.ask[rig.asks - 1];
+    assert_int_equal(asked->question, SIDECAR_ASK_HAND_OFF);
+    assert_int_equal(asked->known, 0);
+    assert_false(asked->surveyed);
+    mem_free(of_a);
+    rig_fini(&rig);
 }
 
 TEST(a_replica_takes_over_when_it_has_all_that_its_leader_had)

@@ -5,6 +5,8 @@
  */
 #include "base/allocator.h"
 
+#include "base/reserve.h"
+
 #include <malloc.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -128,7 +130,8 @@ find_query(void)
 /* Blocks move from slabs that are used at most an eighth more than the average
  * of their bin. Without that eighth nothing would move where all slabs are used
  * alike. A full slab stays, and so does the one that new blocks come from. A
- * block that is not in a slab, or not jemalloc's, has no others beside it. */
+ * block that is not in a slab has no others beside it. The block is jemalloc's:
+ * about another address the query reads a missing node of its tree. */
 static bool
 is_sparse(void *block)
 {
@@ -155,7 +158,7 @@ allocator_move(void *block, size_t align)
     size_t bytes;
     void *moved;
 
-    if (!is_sparse(block)) {
+    if (reserve_owns(block) || !is_sparse(block)) {
         return NULL;
     }
     bytes = malloc_usable_size(block);

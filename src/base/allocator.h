@@ -33,8 +33,9 @@ void allocator_empty_cache(void);
 
 /* Moves a block if the page that has it is used less than others with blocks of
  * its size, so that this page becomes free in the end. The block is the calling
- * thread's alone, and not of huge_map(). Returns the new address, a multiple of
- * ALIGN as the old one was; NULL: the block stays. */
+ * thread's alone, from mem_alloc() or below HUGE_PAGE_BYTES from mem_lines().
+ * Returns the new address, a multiple of ALIGN as the old one was; NULL: the
+ * block stays, as those of the reserve do. */
 void *allocator_move(void *block, size_t align);
 
 /* Appends the allocator's own report, some kilobytes, at most limit_bytes of

@@ -5,7 +5,7 @@
  */
 #include "core/relocate.h"
 
-#include "core/line.h"
+#include "core/layer.h"
 
 /* The structs hold words of 8 bytes. */
 enum { STRUCT_ALIGN = 16 };
@@ -49,7 +49,9 @@ bloom_relocate(struct bloom *bloom, uint32_t from, uint32_t count,
     layers = bloom_layers(bloom);
     for (uint32_t i = 0; i < count && i < bloom->count; i++) {
         struct layer *layer = &layers[(from + i) % bloom->count];
+        void *lines = layer->lines;
 
-        layer->lines = relocated(layer->lines, BLOOM_LINE_BYTES, move, sums);
+        relocate_lines(&lines, (size_t)layer_bytes(layer), move, sums);
+        layer->lines = lines;
     }
 }

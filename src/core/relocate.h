@@ -7,7 +7,9 @@
 
 #include <stddef.h>
 
+#include "base/huge.h"
 #include "core/filter.h"
+#include "core/line.h"
 
 /* Returns the new address of a block, whose bytes it copied there, and which it
  * freed; or NULL: the block stays. ALIGN divides both addresses. */
@@ -23,7 +25,8 @@ struct relocate_sums {
 void bloom_relocate(struct bloom *bloom, uint32_t from, uint32_t count,
                     relocate_fn move, struct relocate_sums *sums);
 
-/* Replaces *BLOCK, unless that is NULL or stays. Adds to *sums. */
+/* Replaces *BLOCK, unless that is NULL or stays. Adds to *sums. The block came
+ * from malloc(); lines go through relocate_lines(). */
 static inline void
 relocate_block(void **block, size_t align, relocate_fn move,
                struct relocate_sums *sums)
@@ -35,5 +38,18 @@ relocate_block(void **block, size_t align, relocate_fn move,
         sums->moved++;
     } else {
         sums->stayed += *block != NULL;
+    }
+}
+
+/* The same for lines of so many bytes. Those of HUGE_PAGE_BYTES and more are a
+ * mapping, about which the allocator knows nothing: MOVE never gets them. */
+static inline void
+relocate_lines(void **lines, size_t bytes, relocate_fn move,
+               struct relocate_sums *sums)
+{
+    if (bytes >= HUGE_PAGE_BYTES) {
+        sums->stayed++;
+    } else {
+        relocate_block(lines, BLOOM_LINE_BYTES, move, sums);
     }
 }

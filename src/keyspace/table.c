@@ -508,7 +508,7 @@ table_relocate(struct table *table, uint64_t cursor, relocate_fn move,
     uint64_t *lines = table_slots(*bucket, 0);
     void *block = lines;
 
-    relocate_block(&block, BLOOM_LINE_BYTES, move, sums);
+    relocate_lines(&block, bytes_of(table_line_count(*bucket)), move, sums);
     if (block != lines) {
         *bucket += (uint64_t)(uintptr_t)block - (uint64_t)(uintptr_t)lines;
     }

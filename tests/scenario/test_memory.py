@@ -295,3 +295,30 @@ def test_what_random_deletes_scatter_is_brought_together(start_server):
         send_all(conn, asks)
         print("full %d MB, now %d MB, fresh %d MB, %s" % (
             full >> 20, server.rss() >> 20, fresh.rss() >> 20, stats))
+
+
+@pytest.mark.skipif(servers.sanitized(), reason="another allocator")
+def test_large_filters_stay_while_small_ones_move(start_server):
+    """The allocator knows nothing of the mappings of large filters, and crashed
+    when it was asked about one."""
+    server = start_server(
+        "--active-defrag-ignore-bytes", "1", "--activedefrag", "yes",
+        "--active-defrag-threshold-lower", "1")
+    with server.conn() as conn:
+        for i in range(24):
+            conn.call("BF.RESERVE", "large:%d" % i, "0.01", "90000000")
+        send_all(conn, [("BF.ADD", "user:%d" % i, "item")
+                        for i in range(20000)])
+        send_all(conn, [("DEL", "user:%d" % i) for i in range(20000)
+                        if i % 8 > 0])
+        servers.wait_until(
+            lambda: int(figures(conn, "stats")["active_defrag_key_hits"]) > 500,
+            60, "small filters have moved", pause=0.1)
+        before = int(figures(conn, "stats")["active_defrag_misses"])
+        send_all(conn, [("BF.ADD", "large:%d" % i, "item") for i in range(24)])
+        send_all(conn, [("BF.ADD", "more:%d" % i, "item") for i in range(20000)])
+        send_all(conn, [("DEL", "more:%d" % i) for i in range(20000)
+                        if i % 8 > 0])
+        servers.wait_until(
+            lambda: int(figures(conn, "stats")["active_defrag_misses"]) >
+            before + 20000, 60, "another turn has passed", pause=0.1)

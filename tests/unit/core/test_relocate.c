@@ -83,6 +83,27 @@ TEST(a_plain_filter_has_one_block)
     bloom_free(bloom, NULL);
 }
 
+/* MOVE asks the allocator about a block, which knows nothing of a mapping. */
+TEST(a_mapping_stays_and_the_blocks_beside_it_move)
+{
+    struct bloom_params params = params_of(1000, 0.01, 4000);
+    struct bloom *bloom = make(&params, NULL);
+    struct relocate_sums sums = { 0, 0 };
+    const void *lines;
+    size_t bytes;
+
+    (void)fill(bloom, NULL, 1, 1001);
+    assert_int_equal(bloom->count, 2);
+    lines = bloom_layer_lines(bloom, 1, &bytes);
+    assert_true(bytes >= HUGE_PAGE_BYTES);
+    bloom_relocate(bloom, 0, UINT32_MAX, move_always, &sums);
+    assert_int_equal(sums.moved, 2); /* the chain, and the first layer */
+    assert_int_equal(sums.stayed, 1);
+    assert_ptr_equal(lines, bloom_layer_lines(bloom, 1, &bytes));
+    bloom_check(bloom);
+    bloom_free(bloom, NULL);
+}
+
 /* Some layers in each turn, all of them after some turns. */
 TEST(turns_reach_all_layers)
 {

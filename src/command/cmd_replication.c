@@ -220,6 +220,21 @@ check_target(struct request *req, const struct failover_plan *plan,
     return OK;
 }
 
+/* Returns whether one of the replicas announces where it can be followed. */
+static bool
+has_target(const struct links *links)
+{
+    for (size_t i = 0; i < links->count; i++) {
+        const struct status_replica *replica = &links->replicas[i];
+
+        if (replica->state != STATUS_PULLS &&
+            role_place_is_valid(slice_of(replica->ip), replica->port)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Checks a FAILOVER in Redis's order. */
 static enum err
 check_failover(struct request *req, const struct failover_plan *plan,
@@ -233,6 +248,10 @@ check_failover(struct request *req, const struct failover_plan *plan,
         wrong = "FAILOVER is not valid when server is a replica.";
     } else if (links_replicas(links) == 0) {
         wrong = "FAILOVER requires connected replicas.";
+    } else if (!has_target(links)) {
+        wrong = "FAILOVER requires a replica that announces a port, and all "
+                "connected ones announce port 0: set replica-announce-port "
+                "there.";
     } else if (plan->force &&
                (plan->timeout_ms == 0 || plan->host.data == NULL)) {
         wrong = "FAILOVER with force option requires both a timeout and target "

@@ -78,6 +78,7 @@ role_follow(struct service *service, struct slice host, uint32_t port)
 {
     struct role *role = &service->role;
 
+    CHECK(role_place_is_valid(host, port));
     if (is_so(role, host, port)) {
         return;
     }
@@ -120,6 +121,12 @@ role_host_is_valid(struct slice host)
         }
     }
     return host.len > 0 && host.len < ROLE_HOST_MAX;
+}
+
+bool
+role_place_is_valid(struct slice host, uint32_t port)
+{
+    return role_host_is_valid(host) && port > 0 && port <= UINT16_MAX;
 }
 
 /* ---- which hosts are allowed --------------------------------------------- */

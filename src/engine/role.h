@@ -15,11 +15,15 @@
  * or quotes, shorter than ROLE_HOST_MAX. */
 bool role_host_is_valid(struct slice host);
 
+/* Returns whether a server can be followed there: a valid host and a port. A
+ * replica that listens on no port that others could use announces port 0. */
+bool role_place_is_valid(struct slice host, uint32_t port);
+
 /* Returns whether the option replicaof-allowed permits this host. A name is
  * compared as a name: nothing is looked up. */
 bool role_host_is_allowed(const struct conf *conf, struct slice host);
 
-/* Makes the server a replica of a (valid) host, or a primary; nothing if it is
+/* Makes the server a replica of a (valid) place, or a primary; nothing if it is
  * so already. Writes of clients from before role_follow count as unknown to
  * replicas from then on (session->written). role_lead begins a new history
  * (persist_renew_history). Both end the grace of a start. Under the raised

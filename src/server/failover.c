@@ -22,6 +22,7 @@ static bool
 is_target(const struct failover *failover, const struct status_replica *replica)
 {
     return replica->state == STATUS_ONLINE &&
+           role_place_is_valid(slice_of(replica->ip), replica->port) &&
            (failover->any || (replica->port == failover->port &&
                               strcasecmp(replica->ip, failover->host) == 0));
 }

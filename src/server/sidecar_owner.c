@@ -119,7 +119,7 @@ follow(void *ctx, int node)
     struct sidecar_mode *mode = ctx;
     const struct view_node *leader = &mode->cluster.view->nodes[node];
 
-    if (leader->host[0] == '\0' || port_of(mode, leader) == 0) {
+    if (!role_place_is_valid(slice_of(leader->host), port_of(mode, leader))) {
         return; /* sidecar_owner_look tries again */
     }
     gate_raise(gate_of(mode), 0);

@@ -235,6 +235,27 @@ def test_a_failover_does_not_change_the_pause_of_a_client(group):
         proxy.flow.set()
 
 
+def test_a_replica_without_a_port_is_no_target_of_a_failover(group, tmp_path):
+    """The primary would follow its port 0, which no role file can name."""
+    primary = group.node()
+    group.node("--port", 0, "--unixsocket", tmp_path / "s", "--replicaof",
+               "127.0.0.1 %d" % primary.port, listen=False, ready=False)
+    wait_until(lambda: "port=0,state=online" in info(primary).get("slave0", ""),
+               30, "the replica without a port is online")
+    with primary.conn() as conn:
+        for words in ((), ("TO", "127.0.0.1", 0), ("TIMEOUT", 100)):
+            got = conn.call("FAILOVER", *words)
+            assert "announces a port" in str(got), got
+        other = group.node()
+        follow(other, primary)
+        wait_even(primary, other)
+        got = conn.call("FAILOVER", "TO", "127.0.0.1", 0)
+        assert "is not a replica" in str(got), got
+        assert conn.call("FAILOVER") == b"OK"
+    wait_until(lambda: info(other)["role"] == "master", 30, "the other leads")
+    wait_until(lambda: link_is_up(primary), 30, "the old primary follows")
+
+
 # ---- roles in quick succession ---------------------------------------------
 
 def test_roles_change_faster_than_the_links(group):

@@ -18,6 +18,16 @@ note_change(void *ctx)
     changes++;
 }
 
+TEST(a_place_to_follow_has_a_host_and_a_port)
+{
+    assert_true(role_place_is_valid(slice_lit("h"), 1));
+    assert_true(role_place_is_valid(slice_lit("::1"), 65535));
+    assert_false(role_place_is_valid(slice_lit("h"), 0));
+    assert_false(role_place_is_valid(slice_lit("h"), 65536));
+    assert_false(role_place_is_valid(slice_lit(""), 7000));
+    assert_false(role_place_is_valid(slice_lit("/a socket"), 7000));
+}
+
 TEST(a_server_leads_until_it_is_told_to_follow)
 {
     struct service service;

@@ -6,6 +6,7 @@
 
 #include "core/deletable.h"
 #include "core/turns.h"
+#include "engine/effect_words.h"
 
 enum { SECOND_MS = 1000 };
 
@@ -143,19 +144,18 @@ parse_same(struct request *req, struct slice value, struct bloom_insert *insert)
 
 static const struct own_word {
     const char *word;
-    bool may_end; /* the value may be left out, and is a number */
     enum err (*parse)(struct request *req, struct slice value,
                       struct bloom_insert *insert);
 } own_words[] = {
-    { "ex", false, parse_ex },
-    { "px", false, parse_px },
-    { "exat", false, parse_exat },
-    { "pxat", false, parse_pxat },
-    { "deletable", true, parse_deletable },
-    { "ageing", false, parse_ageing },
-    { "generations", false, parse_generations },
-    { "hash", false, parse_hash },
-    { "ifincarnation", false, parse_same },
+    { "ex", parse_ex },
+    { "px", parse_px },
+    { "exat", parse_exat },
+    { "pxat", parse_pxat },
+    { "deletable", parse_deletable },
+    { "ageing", parse_ageing },
+    { "generations", parse_generations },
+    { "hash", parse_hash },
+    { "ifincarnation", parse_same },
 };
 
 static const struct own_word *
@@ -174,17 +174,19 @@ grammar_own(struct request *req, size_t *at, struct bloom_insert *insert)
 {
     const struct own_word *own = find_own(req->argv[*at]);
     struct slice value = { NULL, 0 };
+    bool may_end;
     int64_t number;
 
     if (own == NULL) {
         return OK;
     }
+    may_end = (insert_word(req->argv[*at]) & INSERT_MAY_END) != 0;
     insert->has_own = true;
     ++*at;
     if (*at < req->argc &&
-        (!own->may_end || slice_to_i64(req->argv[*at], &number))) {
+        (!may_end || slice_to_i64(req->argv[*at], &number))) {
         value = req->argv[(*at)++];
-    } else if (!own->may_end) {
+    } else if (!may_end) {
         return ERR_SYNTAX;
     }
     return own->parse(req, value, insert);

@@ -7,6 +7,7 @@
 #include "base/hex.h"
 #include "base/num.h"
 #include "core/bloom.h"
+#include "engine/effect_words.h"
 
 enum { REST_PLAIN, REST_NONSCALING, REST_EXPANSION }; /* words */
 
@@ -200,27 +201,10 @@ parse_valued(const struct request *req, struct slice word, struct slice value,
 static bool
 takes_value(const struct request *req, struct slice word)
 {
-    enum { REPLAYED = 7 }; /* the first words are from a log only */
-    static const char *const words[] = { "at",
-                                         "stripes",
-                                         "lines",
-                                         "incarnation",
-                                         "layout",
-                                         "growth",
-                                         "fingerprint",
-                                         "error",
-                                         "capacity",
-                                         "expansion",
-                                         "tightening",
-                                         "seed",
-                                         "validatescaleto" };
+    unsigned flags = insert_word(word);
 
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (slice_is_word(word, words[i])) {
-            return i >= REPLAYED || req->obey;
-        }
-    }
-    return false;
+    return (flags & INSERT_VALUE) != 0 &&
+           ((flags & INSERT_LOG) == 0 || req->obey);
 }
 
 enum err

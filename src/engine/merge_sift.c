@@ -8,6 +8,7 @@
 #include "access/table.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "engine/effect_words.h"
 #include "proto/batch.h"
 #include "proto/scan.h"
 
@@ -159,41 +160,17 @@ struct look {
     const struct command *command;
 };
 
-/* Whether a word of a BF.INSERT has no value. */
-static bool
-stands_alone(struct slice word)
-{
-    return slice_is_word(word, "nonscaling") || slice_is_word(word, "nocreate");
-}
-
-/* Returns where the items of a BF.INSERT begin; 0: it is no plain add. What
- * creates a filter has INCARNATION, and adds to filters that forget have PLACED
- * or AT. */
+/* Returns where the items of a BF.INSERT begin; 0: it is no plain add, since it
+ * creates a filter or adds to one that forgets. */
 static size_t
 insert_items(const struct slice *argv, size_t argc)
 {
-    size_t at = 2;
+    struct insert_words found = insert_words_of(argv, argc);
 
-    while (at < argc) {
-        int64_t number;
-
-        if (slice_is_word(argv[at], "items")) {
-            return at + 1;
-        }
-        if (slice_is_word(argv[at], "incarnation") ||
-            slice_is_word(argv[at], "at") ||
-            slice_is_word(argv[at], "placed")) {
-            return 0;
-        }
-        if (stands_alone(argv[at])) {
-            at++;
-        } else if (slice_is_word(argv[at], "deletable")) {
-            at += at + 1 < argc && slice_to_i64(argv[at + 1], &number) ? 2 : 1;
-        } else {
-            at += 2;
-        }
-    }
-    return 0;
+    return found.placed || found.list == argc ||
+                   (found.flags & (INSERT_MAKES | INSERT_TIMED)) != 0
+               ? 0
+               : found.list + 1;
 }
 
 /* Returns false if these words are no command of a log. */
@@ -319,83 +296,6 @@ note_command(struct merge_sift *sift, const struct slice *argv, size_t argc)
 
 /* ---- commands for a client ----------------------------------------------- */
 
-/* Whether a word of a BF.INSERT, which has a value, is for a log only. */
-static bool
-is_logs_own(struct slice word)
-{
-    static const char *const own[] = { "at",         "stripes",     "lines",
-                                       "layout",     "incarnation", "growth",
-                                       "fingerprint" };
-
-    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-        if (slice_is_word(word, own[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Appends every second word, from the second on: the items of PLACED. */
-static size_t
-put_placed(struct slice *to, const struct slice *argv, size_t argc, size_t at)
-{
-    size_t count = 0;
-
-    for (size_t i = at + 1; i < argc; i += 2) {
-        to[count++] = argv[i];
-    }
-    return count;
-}
-
-static size_t
-plain_insert(struct slice *to, const struct slice *argv, size_t argc)
-{
-    size_t count = 2;
-    size_t at = 2;
-
-    memcpy(to, argv, 2 * sizeof(*to));
-    while (at < argc) {
-        struct slice word = argv[at++];
-
-        if (slice_is_word(word, "placed")) {
-            to[count++] = slice_lit("ITEMS");
-            return count + put_placed(to + count, argv, argc, at);
-        }
-        if (slice_is_word(word, "items")) {
-            memcpy(to + count, argv + at - 1, (argc - at + 1) * sizeof(*to));
-            return count + argc - at + 1;
-        }
-        if (is_logs_own(word)) {
-            at++;
-        } else {
-            to[count++] = word;
-            if (!stands_alone(word) && at < argc) {
-                to[count++] = argv[at++];
-            }
-        }
-    }
-    return count;
-}
-
-/* Writes the command as a client may send it. Returns how many words that are,
- * at most argc. */
-static size_t
-plain(struct slice *to, unsigned id, const struct slice *argv, size_t argc)
-{
-    if (id == CMD_ID_BF_INSERT) {
-        return plain_insert(to, argv, argc);
-    }
-    if (id == CMD_ID_BF_MDEL && argc > 2) {
-        memcpy(to, argv, 2 * sizeof(*to));
-        return 2 + put_placed(to + 2, argv, argc, 3);
-    }
-    if (argc > 3 && slice_is_word(argv[argc - 2], "incarnation")) {
-        argc -= 2;
-    }
-    memcpy(to, argv, argc * sizeof(*to));
-    return argc;
-}
-
 static bool
 reserve_words(struct merge_sift *sift, size_t count)
 {
@@ -438,7 +338,7 @@ set_aside(struct merge_sift *sift, const struct look *look,
     if (!reserve_words(sift, argc)) {
         return ENOMEM;
     }
-    count = plain(sift->words, look->command->id, argv, argc);
+    count = effect_plain(sift->words, look->command->id, argv, argc);
     CHECK(count <= argc);
     return hooks->aside(hooks->ctx, (uint32_t)sift->db, sift->words, count,
                         changes)

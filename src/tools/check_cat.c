@@ -2,15 +2,20 @@
  *
  * Text output is one command a line, with the words quoted like in redis-cli,
  * so that it can be read, searched and typed back. RESP output is for redis-cli
- * --pipe. It leaves out the arguments of BF.INSERT that only a journal may use.
+ * --pipe, in commands that a client may send: an add never creates a key, and a
+ * filter that no words of a client make comes as a RESTORE.
  */
 #include "tools/check_cat.h"
 
+#include "access/table.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "command/rows.h"
 #include "core/bloom.h"
 #include "core/codec.h"
+#include "core/payload.h"
+#include "engine/effect_words.h"
 #include "keyspace/scan.h"
 #include "proto/reply.h"
 #include "proto/scan.h"
@@ -27,6 +32,7 @@ struct cat {
     struct check *check;
     struct buf out;
     struct batch batch;
+    struct buf words; /* of a command that differs from the log's */
     uint32_t db;
     bool db_known;
     bool failed; /* an error was printed: stop */
@@ -95,17 +101,14 @@ put_select(struct cat *cat, uint32_t db)
 
 /* ---- snapshots ----------------------------------------------------------- */
 
+/* Writes a filter as its DUMP into *ret_payload, which the caller frees. */
 static bool
-put_filter(struct cat *cat, const struct snapshot_record *record,
-           const struct bloom *bloom)
+make_payload(struct cat *cat, const struct bloom *bloom, uint64_t incarnation,
+             struct slice *ret_payload)
 {
-    char expires[24];
-    struct slice argv[] = { slice_lit("RESTORE"), record->name,
-                            { expires, 0 },       { NULL, 0 },
-                            slice_lit("REPLACE"), slice_lit("ABSTTL") };
-    uint64_t bytes = codec_dump_bytes(bloom);
+    bool whole = !bloom_is_incomplete(bloom);
+    uint64_t bytes = whole ? payload_bytes_any(bloom) : codec_dump_bytes(bloom);
     char *payload = mem_try_alloc((size_t)bytes);
-    bool ok;
 
     if (payload == NULL) {
         tool_complain(&cat->check->tool, CHECK_UNREADABLE,
@@ -114,13 +117,48 @@ put_filter(struct cat *cat, const struct snapshot_record *record,
         cat->failed = true;
         return false;
     }
-    codec_dump(bloom, record->incarnation, payload);
+    if (whole) {
+        payload_put_any(bloom, incarnation, payload);
+    } else {
+        codec_dump(bloom, incarnation, payload);
+    }
+    *ret_payload = (struct slice){ payload, (size_t)bytes };
+    return true;
+}
+
+static bool
+put_restore(struct cat *cat, const struct snapshot_record *record,
+            const struct bloom *bloom)
+{
+    char expires[24];
+    struct slice argv[] = { slice_lit("RESTORE"), record->name,
+                            { expires, 0 },       { NULL, 0 },
+                            slice_lit("REPLACE"), slice_lit("ABSTTL") };
+    bool ok;
+
+    if (!make_payload(cat, bloom, record->incarnation, &argv[3])) {
+        return false;
+    }
     argv[2].len = (size_t)snprintf(expires, sizeof(expires), "%llu",
                                    (unsigned long long)record->expires_at_ms);
-    argv[3] = (struct slice){ payload, (size_t)bytes };
-    ok = put_select(cat, record->db) && put_command(cat, argv, 6);
-    mem_free(payload);
+    ok = put_command(cat, argv, 6);
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): only casts const away */
+    mem_free((void *)(uintptr_t)argv[3].data);
     return ok;
+}
+
+static bool
+put_filter(struct cat *cat, const struct snapshot_record *record,
+           const struct bloom *bloom)
+{
+    if (cat->check->resp && bloom_is_incomplete(bloom)) {
+        tool_complain(&cat->check->tool, CHECK_DAMAGED,
+                      "left out a filter of database %u of which only a part "
+                      "has come (BF.LOADCHUNK): no client can restore it",
+                      record->db);
+        return true;
+    }
+    return put_select(cat, record->db) && put_restore(cat, record, bloom);
 }
 
 static bool
@@ -197,60 +235,117 @@ cat_snapshot(struct cat *cat, const char *path)
 /* ---- journals ------------------------------------------------------------ */
 
 static bool
-is_followed_by_value(struct slice word)
+put_made(void *ctx, uint32_t db, const struct entry *entry,
+         uint64_t expires_at_ms)
 {
-    return !slice_is_word(word, "nocreate") &&
-           !slice_is_word(word, "nonscaling");
+    const struct snapshot_record record = {
+        .name = entry_name(entry),
+        .db = db,
+        .expires_at_ms = expires_at_ms,
+        .incarnation = entry->incarnation,
+    };
+
+    return put_restore(ctx, &record, &entry->bloom);
 }
 
+/* Prints the filter that a BF.INSERT creates, without its items, as RESTORE. */
 static bool
-is_for_journals_only(struct slice word)
+put_creation(struct cat *cat, const struct slice *argv, size_t argc)
 {
-    return slice_is_word(word, "stripes") || slice_is_word(word, "lines") ||
-           slice_is_word(word, "layout") || slice_is_word(word, "growth") ||
-           slice_is_word(word, "incarnation") || slice_is_word(word, "at");
+    struct check_world *world = check_world_new();
+    struct buf text = { 0 };
+    struct reply reply = { .buf = &text, .resp = 2 };
+    char why[256] = "";
+    bool ok;
+
+    reply_array(&reply, argc);
+    for (size_t i = 0; i < argc; i++) {
+        reply_bulk(&reply, argv[i]);
+    }
+    ok = !text.failed &&
+         check_world_execute(world, buf_slice(&text), why, sizeof(why));
+    if (!ok) {
+        tool_complain(&cat->check->tool, CHECK_UNREADABLE,
+                      "a filter of the log cannot be made: %s", why);
+        cat->failed = true;
+    }
+    ok = ok && keyspace_each(check_world_keyspace(world), put_made, cat);
+    check_world_free(world);
+    buf_free(&text);
+    return ok;
 }
 
-/* Leaves the items of a PLACED list (keyspace/redo.h), from AT on. Returns how
- * many words are left. */
-static size_t
-leave_items(struct slice *argv, size_t left, size_t at, size_t argc)
+/* Prints adds of items, which stand STEP words apart, to a key that is there.
+ */
+static bool
+put_adds(struct cat *cat, struct slice key, const struct slice *items,
+         size_t count, size_t step)
 {
-    for (at++; at < argc; at += 2) {
-        argv[left++] = argv[at];
+    struct slice *argv;
+    size_t argc = 0;
+
+    if (count == 0) {
+        return true;
     }
-    return left;
+    buf_reset(&cat->words, SIZE_MAX);
+    argv = (void *)buf_reserve(&cat->words, (count + 4) * sizeof(*argv));
+    if (argv == NULL) {
+        tool_complain(&cat->check->tool, CHECK_UNREADABLE, "%s",
+                      strerror(ENOMEM));
+        cat->failed = true;
+        return false;
+    }
+    argv[argc++] = slice_lit("BF.INSERT");
+    argv[argc++] = key;
+    argv[argc++] = slice_lit("NOCREATE");
+    argv[argc++] = slice_lit("ITEMS");
+    for (size_t i = 0; i < count; i++) {
+        argv[argc++] = items[i * step];
+    }
+    return put_command(cat, argv, argc);
 }
 
-/* Removes the arguments that only a journal may use. Returns how many words
- * are left. */
-static size_t
-leave_out(struct slice *argv, size_t argc)
+/* Prints a BF.INSERT as a client may send it. */
+static bool
+put_insert(struct cat *cat, struct slice *argv, size_t argc)
 {
-    size_t left = 2;
-    size_t at = 2;
+    struct insert_words found = insert_words_of(argv, argc);
+    size_t step = found.placed ? 2 : 1;
+    size_t first = found.list + step; /* of the items */
+    size_t count = first < argc ? (argc - first + step - 1) / step : 0;
 
-    if (argc > 2 && slice_is_word(argv[0], "bf.mdel")) {
-        return leave_items(argv, left, at + 1, argc);
+    if ((found.flags & INSERT_MAKES) == 0) {
+        return put_adds(cat, argv[1], argv + first, count, step);
     }
-    if (argc < 3 || !slice_is_word(argv[0], "bf.insert")) {
-        return argc;
+    if ((found.flags & INSERT_SHAPE) != 0) {
+        return put_creation(cat, argv, found.list) &&
+               put_adds(cat, argv[1], argv + first, count, step);
     }
-    while (at < argc && !slice_is_word(argv[at], "items")) {
-        if (slice_is_word(argv[at], "placed")) {
-            argv[left] = slice_lit("ITEMS");
-            return leave_items(argv, left + 1, at + 1, argc);
-        }
-        size_t step = is_followed_by_value(argv[at]) && at + 1 < argc ? 2 : 1;
+    return put_command(cat, argv,
+                       effect_plain(argv, CMD_ID_BF_INSERT, argv, argc));
+}
 
-        if (!is_for_journals_only(argv[at])) {
-            memmove(argv + left, argv + at, step * sizeof(*argv));
-            left += step;
-        }
-        at += step;
+/* Prints a command of the log as a client may send it. */
+static bool
+put_plain(struct cat *cat, struct slice *argv, size_t argc)
+{
+    const struct command *command = command_find(argv[0]);
+
+    if (command == NULL) {
+        return put_command(cat, argv, argc);
     }
-    memmove(argv + left, argv + at, (argc - at) * sizeof(*argv));
-    return left + (argc - at);
+    switch (command->id) {
+    case CMD_ID_REPLCONF: /* names the log; no client may send it */
+        return true;
+    case CMD_ID_BF_ADD:
+    case CMD_ID_BF_MADD:
+        return put_adds(cat, argv[1], argv + 2, argc - 2, 1);
+    case CMD_ID_BF_INSERT:
+        return put_insert(cat, argv, argc);
+    default:
+        return put_command(cat, argv,
+                           effect_plain(argv, command->id, argv, argc));
+    }
 }
 
 static bool
@@ -259,18 +354,12 @@ put_batch(struct cat *cat)
     for (uint32_t i = 0; i < cat->batch.count; i++) {
         const struct batch_command *command = &cat->batch.command[i];
         struct slice *argv = cat->batch.argv + command->first;
-        size_t argc = command->argc;
 
-        if (cat->check->resp && slice_is_word(argv[0], "replconf")) {
-            continue; /* names the log; no client may send it */
-        }
-        if (cat->check->resp) {
-            argc = leave_out(argv, argc);
-        }
         if (slice_is_word(argv[0], "select")) {
             cat->db_known = false;
         }
-        if (!put_command(cat, argv, argc)) {
+        if (!(cat->check->resp ? put_plain(cat, argv, command->argc)
+                               : put_command(cat, argv, command->argc))) {
             return false;
         }
     }
@@ -358,6 +447,7 @@ check_cat(struct check *check, const char *path)
     if (!check_file_state(check, path, &kind, inner)) {
         return;
     }
+    command_table_init(command_rows);
     switch (kind) {
     case CHECK_KIND_SNAPSHOT:
         cat_snapshot(&cat, inner);
@@ -371,5 +461,6 @@ check_cat(struct check *check, const char *path)
     }
     (void)flush(&cat);
     batch_fini(&cat.batch);
+    buf_free(&cat.words);
     buf_free(&cat.out);
 }

@@ -103,6 +103,12 @@ TEST(a_key_that_is_not_there_any_more_is_set_aside)
                   "aside 0 BF.MADD gone a b;offer 0 k a;", 2);
 }
 
+TEST(items_that_look_like_words_of_the_log_are_set_aside_too)
+{
+    assert_sifted("SELECT 0;BF.MADD gone a incarnation 4",
+                  "aside 0 BF.MADD gone a incarnation 4;", 3);
+}
+
 TEST(all_of_a_key_that_was_created_or_deleted_is_set_aside)
 {
     assert_sifted("SELECT 0;BF.ADD k a;BF.ADD x b;DEL k;"

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The words of the log's commands: one table of the words of a BF.INSERT, for
+ * the grammar, for everything that reads a log without executing it, and for
+ * everything that makes a client's commands of it. bloom/bloom_make.h and
+ * bloom/adds.h say what the words mean.
+ */
+#pragma once
+
+#include "base/slice.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum insert_flags {
+    INSERT_VALUE = 1,   /* a value follows */
+    INSERT_MAY_END = 2, /* the value may be left out, and is a number */
+    INSERT_LOG = 4,     /* only a log may have the word */
+    INSERT_LIST = 8,    /* all that follows are items */
+    INSERT_MAKES = 16,  /* the command creates its key */
+    INSERT_TIMED = 32,  /* an ageing filter, at a time */
+    INSERT_SHAPE = 64   /* no words of a client make such a filter */
+};
+
+/* Returns the flags of a word of BF.INSERT, or 0: it has none, or is unknown.
+ */
+unsigned insert_word(struct slice word);
+
+/* A BF.INSERT of a log. */
+struct insert_words {
+    size_t list;    /* where ITEMS or PLACED is; argc: nowhere */
+    bool placed;    /* it is PLACED: each item has its place before it */
+    unsigned flags; /* of all its words */
+};
+struct insert_words insert_words_of(const struct slice *argv, size_t argc);
+
+/* Writes a command of a log as a client may send it: without the words that
+ * only a log may have. Returns how many words that are, at most argc. */
+size_t effect_plain(struct slice *to, unsigned id, const struct slice *argv,
+                    size_t argc);

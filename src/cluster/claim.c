@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "cluster/sidecar_force.h"
+#include "cluster/sidecar_peers.h"
 #include "cluster/survey.h"
 
 #include <stdio.h>

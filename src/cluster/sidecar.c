@@ -11,6 +11,7 @@
 #include "cluster/sidecar_copy.h"
 #include "cluster/sidecar_force.h"
 #include "cluster/sidecar_give.h"
+#include "cluster/sidecar_peers.h"
 #include "cluster/sidecar_show.h"
 #include "cluster/survey.h"
 
@@ -51,6 +52,8 @@ sidecar_new(const struct sidecar_hooks *hooks, const struct holdings *start)
     memset(sidecar->owner_before, 0xff,
            CLUSTER_SLOTS * sizeof(*sidecar->owner_before));
     memset(sidecar->source, 0xff, CLUSTER_SLOTS * sizeof(*sidecar->source));
+    memset(sidecar->comer, 0xff, CLUSTER_SLOTS * sizeof(*sidecar->comer));
+    sidecar_peers_init(sidecar);
     survey_init(sidecar);
     return sidecar;
 }
@@ -75,7 +78,7 @@ sidecar_free(struct sidecar *sidecar)
     mem_free(sidecar->lost_ms);
     mem_free(sidecar->state);
     mem_free(sidecar->ask_source);
-    mem_free(sidecar->peers);
+    sidecar_peers_fini(sidecar);
     mem_free(sidecar);
 }
 
@@ -353,6 +356,7 @@ sidecar_polled(struct sidecar *sidecar, const struct topology *topology,
         sidecar->changed = true;
         check_identity(sidecar);
         follow_epoch(sidecar, follow_owners(sidecar, leased, now_ms), now_ms);
+        sidecar_peers_forget(sidecar);
         sidecar_show(sidecar); /* the owner finds nodes in what it has shown */
     }
     settle(sidecar, now_ms);

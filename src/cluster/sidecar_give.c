@@ -2,7 +2,7 @@
 #include "cluster/sidecar_give.h"
 
 #include "base/log.h"
-#include "cluster/sidecar_state.h"
+#include "cluster/sidecar_peers.h"
 #include "cluster/survey.h"
 
 enum {

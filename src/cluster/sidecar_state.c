@@ -1,40 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cluster/sidecar_state.h"
 
-#include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-
-#include <stdio.h>
-
-uint16_t
-sidecar_peer_of(struct sidecar *sidecar, const char *id)
-{
-    size_t at = 0;
-
-    while (at < sidecar->peer_count && strcmp(sidecar->peers[at].id, id) != 0) {
-        at++;
-    }
-    if (at < sidecar->peer_count) {
-        return (uint16_t)at;
-    }
-    CHECK(sidecar->peer_count < PEER_NONE);
-    if (sidecar->peer_count == sidecar->peer_room) {
-        size_t room = sidecar->peer_room * 2 + 16;
-        struct sidecar_peer *more = mem_zalloc(room * sizeof(*more));
-
-        if (sidecar->peer_count > 0) {
-            memcpy(more, sidecar->peers, sidecar->peer_count * sizeof(*more));
-        }
-        mem_free(sidecar->peers);
-        sidecar->peers = more;
-        sidecar->peer_room = room;
-    }
-    (void)snprintf(sidecar->peers[at].id, sizeof(sidecar->peers[at].id), "%s",
-                   id);
-    sidecar->peer_count++;
-    return (uint16_t)at;
-}
 
 const struct topology_node *
 sidecar_node(const struct sidecar *sidecar)

@@ -6,6 +6,7 @@
  *   sidecar_copy.c   a replica: what it holds is what its leader holds
  *   sidecar_force.c  slots whose data an operator declares to be lost
  *   sidecar_give.c   slots that other daemons claim
+ *   sidecar_peers.c  the daemons beside other nodes
  *   sidecar_show.c   what commands see
  *   claim.c          gaining slots
  *   survey.c         asking all daemons what they hold
@@ -18,7 +19,8 @@ enum { PEER_NONE = UINT16_MAX };
 
 /* The daemon beside another node, or our own's place in the table. */
 struct sidecar_peer {
-    char id[TOPOLOGY_ID_LEN + 1];
+    char id[TOPOLOGY_ID_LEN + 1]; /* "": the place is free */
+    uint16_t next_free;           /* PEER_NONE: none */
     uint64_t number; /* of the question of the present survey; 0: none, or it
                         was answered */
     bool silent;     /* at the last question */
@@ -44,7 +46,10 @@ struct sidecar_holder {
  */
 struct sidecar_survey {
     uint64_t next_ms, since_ms;
-    unsigned open; /* questions without an answer; 0: no round runs */
+    unsigned open;         /* questions without an answer; 0: no round runs */
+    uint64_t first_number; /* of the round's questions, and */
+    uint16_t *asked;       /* [room] the peers that they went to */
+    size_t asked_count, asked_room;
     unsigned silent;
     uint64_t rounds;              /* that have ended */
     struct sidecar_holder *fresh; /* [CLUSTER_SLOTS], of the round that runs */
@@ -168,7 +173,10 @@ struct sidecar {
     bool changed;            /* what commands should see */
 
     struct sidecar_peer *peers;
-    size_t peer_count, peer_room;
+    size_t peer_count, peer_room; /* with those that are free */
+    size_t peer_used;
+    uint16_t peer_free;     /* the first free one; PEER_NONE: none */
+    struct map peers_by_id; /* those that are not free */
     struct sidecar_survey survey;
     struct claim claim;
     uint64_t cutover_ms; /* of the last claim from another daemon */
@@ -176,9 +184,6 @@ struct sidecar {
     uint8_t *state;       /* [CLUSTER_SLOTS] as it was published */
     uint16_t *ask_source; /* [CLUSTER_SLOTS] likewise */
 };
-
-/* Returns the index of a node's daemon; adds it if it is new. */
-uint16_t sidecar_peer_of(struct sidecar *sidecar, const char *id);
 
 /* Our own node, and its epoch + 1. */
 const struct topology_node *sidecar_node(const struct sidecar *sidecar);

@@ -8,6 +8,7 @@
 #include "cluster/survey.h"
 
 #include "base/mem.h"
+#include "cluster/sidecar_peers.h"
 
 enum {
     ROUND_MS = 1000,
@@ -29,6 +30,7 @@ survey_fini(struct sidecar *sidecar)
 {
     mem_free(sidecar->survey.fresh);
     mem_free(sidecar->survey.found);
+    mem_free(sidecar->survey.asked);
 }
 
 void
@@ -66,6 +68,36 @@ end_round(struct sidecar *sidecar)
         survey->since_ms + (is_settled(sidecar) ? pause_ms : ROUND_SOON_MS);
 }
 
+/* Asks the daemon of one node. The numbers of a round follow each other. */
+static void
+ask_node(struct sidecar *sidecar, const struct topology_node *node)
+{
+    struct sidecar_survey *survey = &sidecar->survey;
+    uint16_t at = sidecar_peer_of(sidecar, node->id);
+    uint64_t number = sidecar_ask(
+        sidecar, (struct sidecar_ask){ .question = SIDECAR_ASK_HOLDINGS,
+                                       .node = node->id });
+
+    if (survey->asked_count == 0) {
+        survey->first_number = number;
+    }
+    CHECK(number == survey->first_number + survey->asked_count);
+    survey->asked[survey->asked_count++] = at;
+    survey->open++;
+    sidecar->peers[at].number = number;
+}
+
+static void
+make_room(struct sidecar_survey *survey, size_t count)
+{
+    survey->asked_count = 0;
+    if (survey->asked_room < count) {
+        mem_free(survey->asked);
+        survey->asked = mem_alloc(count * sizeof(*survey->asked));
+        survey->asked_room = count;
+    }
+}
+
 static void
 begin_round(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -75,17 +107,11 @@ begin_round(struct sidecar *sidecar, uint64_t now_ms)
     memset(survey->fresh, 0, CLUSTER_SLOTS * sizeof(*survey->fresh));
     survey->since_ms = now_ms;
     survey->silent = 0;
+    make_room(survey, topology->count);
     for (size_t i = 0; i < topology->count; i++) {
-        uint16_t at;
-
-        if ((int)i == topology->myself) {
-            continue;
+        if ((int)i != topology->myself) {
+            ask_node(sidecar, &topology->nodes[i]);
         }
-        at = sidecar_peer_of(sidecar, topology->nodes[i].id);
-        survey->open++;
-        sidecar->peers[at].number = sidecar_ask(
-            sidecar, (struct sidecar_ask){ .question = SIDECAR_ASK_HOLDINGS,
-                                           .node = topology->nodes[i].id });
     }
     if (survey->open == 0) {
         end_round(sidecar);
@@ -137,20 +163,24 @@ survey_answered(struct sidecar *sidecar, uint64_t number,
                 const struct sidecar_answer *answer)
 {
     struct sidecar_survey *survey = &sidecar->survey;
-    size_t at = 0;
+    uint64_t index = number - survey->first_number;
+    struct sidecar_peer *peer;
+    uint16_t at;
 
-    while (at < sidecar->peer_count && sidecar->peers[at].number != number) {
-        at++;
+    if (number < survey->first_number || index >= survey->asked_count) {
+        return false;
     }
-    if (number == 0 || at == sidecar->peer_count) {
+    at = survey->asked[index];
+    peer = &sidecar->peers[at];
+    if (peer->number != number) {
         return false;
     }
     CHECK(survey->open > 0);
-    sidecar->peers[at].number = 0;
-    sidecar->peers[at].silent = answer->kind != SIDECAR_HOLDS;
+    peer->number = 0;
+    peer->silent = answer->kind != SIDECAR_HOLDS;
     survey->open--;
     if (answer->kind == SIDECAR_HOLDS) {
-        merge(survey, (uint16_t)at, answer);
+        merge(survey, at, answer);
         if (holdings_learn(sidecar->own, answer->holdings)) {
             sidecar->dirty = true;
         }

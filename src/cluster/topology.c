@@ -254,6 +254,9 @@ parse_fields(struct parser *parser, struct line *line)
         }
         topology->myself = (int)topology->count;
     }
+    if (!map_put(&topology->by_id, field[0], node)) {
+        return refuse(parser, "no memory for a node", field[0]);
+    }
     topology->count++;
     return true;
 }
@@ -495,6 +498,7 @@ void
 topology_free(struct topology *topology)
 {
     if (topology != NULL && --topology->users == 0) {
+        map_free(&topology->by_id);
         mem_free(topology->nodes);
         mem_free(topology->marks);
         mem_free(topology);
@@ -547,15 +551,9 @@ topology_strip(struct slice nodes, struct slice info, struct slice myid,
 int
 topology_find(const struct topology *topology, struct slice id)
 {
-    if (id.len != TOPOLOGY_ID_LEN) {
-        return -1;
-    }
-    for (size_t i = 0; i < topology->count; i++) {
-        if (memcmp(topology->nodes[i].id, id.data, TOPOLOGY_ID_LEN) == 0) {
-            return (int)i;
-        }
-    }
-    return -1;
+    const struct topology_node *node = map_find(&topology->by_id, id);
+
+    return node == NULL ? -1 : (int)(node - topology->nodes);
 }
 
 void

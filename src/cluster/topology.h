@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/map.h"
 #include "base/slice.h"
 #include "base/slot_set.h"
 
@@ -56,6 +57,7 @@ struct topology_mark {
 struct topology {
     struct topology_node *nodes;
     size_t count;
+    struct map by_id;              /* the nodes */
     uint16_t owner[CLUSTER_SLOTS]; /* index of a primary, or TOPOLOGY_NOBODY */
     int myself;                    /* index of the reporting node */
     bool ok;                       /* it says cluster_state:ok */

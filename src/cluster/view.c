@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- *
- * Places are looked up by scanning the map: it is short, and views are made
- * only when something has changed.
  */
 #include "cluster/view.h"
 
@@ -12,17 +9,6 @@
 #include <stdio.h>
 
 enum { PORT_MAX = 65535 };
-
-static const struct view_place *
-place_of(const struct view_options *options, const char *id)
-{
-    for (size_t i = 0; i < options->place_count; i++) {
-        if (slice_equal(options->places[i].id, slice_of(id))) {
-            return &options->places[i];
-        }
-    }
-    return NULL;
-}
 
 static const char *
 choose_endpoint(const struct view_node *node, enum view_endpoint endpoint)
@@ -45,13 +31,17 @@ port_or_none(int64_t port)
 }
 
 static void
+set_ports(struct view_node *node, int64_t port,
+          const struct view_options *options)
+{
+    node->port[0] = port_or_none(port);
+    node->port[1] = port_or_none(port + options->tls_offset);
+}
+
+static void
 init_node(struct view_node *node, const struct topology_node *about,
           const struct view_options *options)
 {
-    const struct view_place *place = place_of(options, about->id);
-    int64_t port = place != NULL ? (int64_t)place->port
-                                 : (int64_t)about->port + options->port_offset;
-
     node->node = about;
     node->failed = (about->flags & NODE_FAIL) != 0;
     node->first_replica = -1;
@@ -59,15 +49,33 @@ init_node(struct view_node *node, const struct topology_node *about,
     node->host = about->host;
     node->hostname = about->hostname;
     node->endpoint = choose_endpoint(node, options->settings.endpoint);
-    if (place != NULL) {
+    set_ports(node, (int64_t)about->port + options->port_offset, options);
+}
+
+/* Puts the nodes that the map names where it says. */
+static void
+apply_map(struct cluster_view *view, const struct view_options *options)
+{
+    for (size_t i = options->place_count; i-- > 0;) { /* the first one counts */
+        const struct view_place *place = &options->places[i];
+        int at = topology_find(view->topology, place->id);
+        struct view_node *node = &view->nodes[at < 0 ? 0 : at];
+
+        if (at < 0) {
+            continue;
+        }
         (void)snprintf(node->place, sizeof(node->place), "%.*s",
                        (int)place->host.len, place->host.data);
         node->host = node->place;
         node->hostname = "";
         node->endpoint = node->place;
+        set_ports(node, place->port, options);
     }
-    node->port[0] = port_or_none(port);
-    node->port[1] = port_or_none(port + options->tls_offset);
+}
+
+static void
+write_redirects(struct view_node *node)
+{
     for (int tls = 0; tls < 2; tls++) {
         node->redirect_len[tls] = (uint16_t)snprintf(
             node->redirect[tls], sizeof(node->redirect[tls]), "%s:%u",
@@ -143,6 +151,10 @@ view_new(struct topology *topology, const struct view_options *options,
     view->has_tls = options->tls_only || view->has_both;
     for (size_t i = 0; i < topology->count; i++) {
         init_node(&view->nodes[i], &topology->nodes[i], options);
+    }
+    apply_map(view, options);
+    for (size_t i = 0; i < topology->count; i++) {
+        write_redirects(&view->nodes[i]);
     }
     link_replicas(view);
     count_slots(view);

@@ -5,26 +5,7 @@
 #include "cluster/sidecar_state.h"
 
 #include "../test.h"
-#include "base/mem.h"
 #include "sidecar_rig.h"
-
-#include <stdio.h>
-#include <string.h>
-
-TEST(a_node_has_one_place_for_ever)
-{
-    char id[TOPOLOGY_ID_LEN + 1];
-    struct rig rig;
-
-    rig_init(&rig, NULL);
-    for (int round = 0; round < 2; round++) {
-        for (uint16_t i = 0; i < 100; i++) {
-            (void)snprintf(id, sizeof(id), "%040u", i);
-            assert_int_equal(sidecar_peer_of(rig.sidecar, id), i);
-        }
-    }
-    rig_fini(&rig);
-}
 
 TEST(questions_have_numbers_of_their_own_and_our_epoch)
 {

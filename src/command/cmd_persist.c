@@ -6,6 +6,7 @@
  */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/run_clock.h"
 #include "engine/handlers.h"
 #include "engine/request.h"
 #include "persist/figures.h"
@@ -205,7 +206,7 @@ begin_rewrite(struct request *req, const struct persist_info *info)
         return ERR_NOMEM;
     }
     *asked = (struct asked){ info->rewrites, info->rewrite_failures,
-                             clock_mono_ns() + START_NS_MAX };
+                             run_clock_ns() + START_NS_MAX };
     (void)persist_ask(req->service->persist, PERSIST_REWRITE);
     request_wait(req, asked, mem_free);
     return ERR_AGAIN;
@@ -232,7 +233,7 @@ cmd_bgrewriteaof(struct request *req)
                      "Background append only file rewriting started");
         return OK;
     }
-    if (info.saving || clock_mono_ns() >= asked->deadline_ns) {
+    if (info.saving || run_clock_ns() >= asked->deadline_ns) {
         return rewrite_scheduled(req);
     }
     request_wait(req, asked, mem_free);

@@ -7,6 +7,7 @@
  */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/run_clock.h"
 #include "engine/handlers.h"
 #include "engine/request.h"
 #include "journal/journal.h"
@@ -121,7 +122,7 @@ begin(const struct request *req, int64_t timeout_ms)
     if (waiting != NULL) {
         *waiting = (struct waiting){
             .deadline_ns = timeout_ms == 0 ? UINT64_MAX
-                                           : clock_mono_ns() +
+                                           : run_clock_ns() +
                                                  (uint64_t)timeout_ms * 1000000,
             .epoch = req->service->role.epoch,
         };
@@ -209,7 +210,7 @@ await(struct request *req, const struct wanted *wanted)
     replicas = count_replicas(req, wanted->synced);
     if ((local >= wanted->local && replicas >= wanted->replicas) ||
         !request_may_pause(req) || ended == SESSION_UNBLOCK_TIMEOUT ||
-        (waiting != NULL && clock_mono_ns() >= waiting->deadline_ns)) {
+        (waiting != NULL && run_clock_ns() >= waiting->deadline_ns)) {
         answer(req, wanted, local, replicas);
         return OK;
     }

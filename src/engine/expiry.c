@@ -6,7 +6,7 @@
  */
 #include "engine/expiry.h"
 
-#include "base/clock.h"
+#include "base/run_clock.h"
 #include "engine/effect.h"
 #include "engine/observe.h"
 #include "engine/pause.h"
@@ -22,8 +22,7 @@ in_grace(const struct service *service)
     uint64_t until_ms =
         atomic_load_explicit(&service->grace_until_ms, memory_order_relaxed);
 
-    return __builtin_expect(until_ms > 0, 0) &&
-           clock_mono_ns() / 1000000 < until_ms;
+    return __builtin_expect(until_ms > 0, 0) && run_clock_ms() < until_ms;
 }
 
 bool

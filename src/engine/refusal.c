@@ -5,7 +5,7 @@
 #include "engine/refusal.h"
 
 #include "access/table.h"
-#include "base/clock.h"
+#include "base/run_clock.h"
 
 /* A replica refuses writes; a primary does in the grace after its start, and
  * with too few replicas; any server does while its data is absent. */
@@ -17,7 +17,7 @@ refusal_of_writes_slow(const struct service *service)
     if (service->role.replica) {
         return ERR_READONLY;
     }
-    if (clock_mono_ns() / 1000000 < grace_until_ms) {
+    if (run_clock_ms() < grace_until_ms) {
         return grace_until_ms == GRACE_BEHIND ? ERR_BEHIND : ERR_START_GRACE;
     }
     if (atomic_load(&service->few_replicas)) {

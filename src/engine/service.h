@@ -248,8 +248,8 @@ struct service {
     atomic_bool link_up;            /* to the primary; loop 0 stores it */
     atomic_bool absent; /* the server's own data was dropped for the primary's,
                            which is on its way: no key can be answered for */
-    /* Monotonic: writes are refused before. 0: no grace; GRACE_BEHIND: until a
-     * command says which server leads. */
+    /* By the run clock: writes are refused before. 0: no grace; GRACE_BEHIND:
+     * until a command says which server leads. */
     _Atomic uint64_t grace_until_ms;
     atomic_bool leads_by_word; /* after REPLICAOF NO ONE; loop 0 clears it */
     atomic_bool few_replicas;  /* fewer than min-replicas-to-write keep up; loop

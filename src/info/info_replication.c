@@ -9,6 +9,7 @@
 #include "info/info_replication.h"
 
 #include "base/clock.h"
+#include "base/run_clock.h"
 #include "info/info_persist.h"
 #include "info/info_put.h"
 #include "info/links.h"
@@ -230,7 +231,7 @@ put_more(const struct service *service, struct buf *text,
 {
     uint64_t grace_until_ms = atomic_load(&service->grace_until_ms);
     bool behind = grace_until_ms == GRACE_BEHIND;
-    uint64_t now = now_ms();
+    uint64_t now = run_clock_ms();
 
     if (service->role.replica && figures->link != STATUS_CONNECTED) {
         put_reason(text, "master_link_refusal", figures->reason);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/run_clock.h"
 #include "net/pending.h"
 
 #include <netinet/in.h>
@@ -31,7 +32,7 @@ struct http_conn {
     enum state state;
     struct http *http;
     struct http_conn *next, *prev;
-    uint64_t since_ms; /* uv_now */
+    uint64_t since_ms; /* by the run clock */
     bool is_loopback;  /* came in over the loopback interface */
     bool denied;       /* by protected mode */
     bool ended;        /* the client sends no more */
@@ -91,7 +92,7 @@ on_tick(uv_timer_t *timer)
 {
     struct http *http = timer->data;
     uint64_t limit_ms = http->loop->env->limits->metrics_seconds * 1000;
-    uint64_t now_ms = uv_now(&http->loop->uv);
+    uint64_t now_ms = run_clock_ms();
 
     while (http->first != NULL && now_ms - http->first->since_ms >= limit_ms) {
         cut(http->first, "metrics-timeout has passed");
@@ -347,7 +348,7 @@ http_open(struct http *http, int fd, bool denied)
     }
     conn->magic = HTTP_MAGIC;
     conn->http = http;
-    conn->since_ms = uv_now(&http->loop->uv);
+    conn->since_ms = run_clock_ms();
     conn->is_loopback = came_by_loopback(fd);
     conn->denied = denied;
     CHECK(uv_tcp_init(&http->loop->uv, &conn->tcp) == 0);

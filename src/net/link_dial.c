@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/run_clock.h"
 #include "net/link_internal.h"
 #include "net/lookup.h"
 
@@ -18,6 +19,7 @@ static void on_timeout(uv_timer_t *timer);
 static void
 start_timer(struct link *link, uint64_t ms)
 {
+    link->timeout_ms = run_clock_ms() + ms;
     CHECK(uv_timer_start(&link->timer, on_timeout, ms, 0) == 0);
 }
 
@@ -49,7 +51,7 @@ give_up_address(struct link *link, int status)
 static uint64_t
 left_ms(const struct link *link)
 {
-    uint64_t now = uv_now(&link->loop->uv);
+    uint64_t now = run_clock_ms();
 
     return link->deadline_ms > now ? link->deadline_ms - now : 0;
 }
@@ -135,10 +137,13 @@ static void
 on_timeout(uv_timer_t *timer)
 {
     struct link *link = timer->data;
+    uint64_t now_ms = run_clock_ms();
 
     CHECK(link->magic == LINK_MAGIC && !link->failed &&
           link->state < LINK_OPEN);
-    if (link->state == LINK_CONNECTING) {
+    if (now_ms < link->timeout_ms) { /* this process was paused */
+        start_timer(link, link->timeout_ms - now_ms);
+    } else if (link->state == LINK_CONNECTING) {
         give_up_address(link, UV_ETIMEDOUT);
     } else if (link->state == LINK_SECURING) {
         link_fail_soon(link, ETIMEDOUT, "the TLS handshake took too long", 0);
@@ -196,7 +201,7 @@ link_dial(struct loop *loop, const char *host, unsigned port,
         return link;
     }
     uv_update_time(&loop->uv); /* uv_now may be old */
-    link->deadline_ms = uv_now(&loop->uv) + timeout_ms;
+    link->deadline_ms = run_clock_ms() + timeout_ms;
     CHECK(uv_async_init(&loop->uv, &link->async, on_found) == 0);
     link->async.data = link;
     link->has_async = true;
@@ -226,7 +231,7 @@ link_dial_unix(struct loop *loop, const char *path, unsigned timeout_ms,
         return link;
     }
     uv_update_time(&loop->uv); /* uv_now may be old */
-    link->deadline_ms = uv_now(&loop->uv) + timeout_ms;
+    link->deadline_ms = run_clock_ms() + timeout_ms;
     CHECK(uv_pipe_init(&loop->uv, &link->uv.pipe, 0) == 0);
     begin_try(link);
     start_timer(link, timeout_ms);

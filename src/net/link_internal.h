@@ -70,7 +70,8 @@ struct link {
     struct lookup *lookup;
     const struct addrinfo *next_address; /* of the lookup's */
     uv_connect_t connect;
-    uint64_t deadline_ms; /* uv_now */
+    /* By the run clock: of all of it, and of what `timer` waits for. */
+    uint64_t deadline_ms, timeout_ms;
 
     int error; /* the last one: errno and a text */
     const char *reason;

@@ -105,6 +105,7 @@ struct loop {
     struct link *links_soon; /* that wait for their turn */
     uv_idle_t idle;          /* active while anything waits for its turn */
     uv_timer_t second;       /* timeouts */
+    uint64_t second_ms;      /* uv_now when it was called last */
     uint32_t open_conns;     /* not yet through their close callback */
 
     /* Connections that wait, by conn->wait: for their turn, or for an event or

@@ -21,16 +21,31 @@
 #include "net/timeouts.h"
 #include "net/usage.h"
 
-enum { REPLY_BYTES = 16 * 1024 }; /* there is always room for an error */
+enum {
+    REPLY_BYTES = 16 * 1024, /* there is always room for an error */
+    SECOND_MS = 1000
+};
 
 static const _Atomic uint64_t everything = UINT64_MAX;
 static const atomic_bool never = false;
+
+/* Returns how long the loop stood still since the last second. */
+static uint64_t
+stalled_ms(struct loop *loop)
+{
+    uint64_t now = uv_now(&loop->uv);
+    uint64_t passed_ms = now - loop->second_ms;
+
+    loop->second_ms = now;
+    return passed_ms >= 2 * SECOND_MS ? passed_ms - SECOND_MS : 0;
+}
 
 static void
 on_second(uv_timer_t *timer)
 {
     struct loop *loop = timer->data;
     struct usage *usage = loop->env->usage;
+    uint64_t stalled = stalled_ms(loop);
     struct conn *next;
 
     if (usage != NULL &&
@@ -39,6 +54,9 @@ on_second(uv_timer_t *timer)
     }
     for (struct conn *conn = loop->conns.first; conn != NULL; conn = next) {
         next = conn->next;
+        if (stalled > 0) {
+            timeouts_excuse(conn, stalled);
+        }
         timeouts_check(conn);
     }
     conn_unpark_for_room(loop);
@@ -211,7 +229,8 @@ loop_init(struct loop *loop, unsigned index, const struct loop_env *env,
     loop->idle.data = loop;
     CHECK(uv_timer_init(&loop->uv, &loop->second) == 0);
     loop->second.data = loop;
-    CHECK(uv_timer_start(&loop->second, on_second, 1000, 1000) == 0);
+    CHECK(uv_timer_start(&loop->second, on_second, SECOND_MS, SECOND_MS) == 0);
+    loop->second_ms = uv_now(&loop->uv);
     init_waiting(loop);
     loop->read_buffer = mem_alloc(LOOP_READ_BYTES);
     CHECK(buf_reserve(&loop->reply, REPLY_BYTES) != NULL);

@@ -92,6 +92,27 @@ takes_too_long(const struct conn *conn)
                             stream_kept_bytes(&conn->input) / rate;
 }
 
+static uint64_t
+excused(uint64_t since_ms, uint64_t stalled_ms, uint64_t now)
+{
+    return now - since_ms > stalled_ms ? since_ms + stalled_ms : now;
+}
+
+void
+timeouts_excuse(struct conn *conn, uint64_t stalled_ms)
+{
+    uint64_t now = uv_now(&conn->loop->uv);
+
+    conn->active_ms = excused(conn->active_ms, stalled_ms, now);
+    if (conn->ended_ms > 0) {
+        conn->ended_ms = excused(conn->ended_ms, stalled_ms, now);
+    }
+    if (conn->outbox != NULL && conn->outbox->over_since_ms > 0) {
+        conn->outbox->over_since_ms =
+            excused(conn->outbox->over_since_ms, stalled_ms, now);
+    }
+}
+
 void
 timeouts_check(struct conn *conn)
 {

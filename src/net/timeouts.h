@@ -15,6 +15,10 @@
 
 #include "net/conn.h"
 
+/* The loop stood still for so long, perhaps with the whole process: that time
+ * counts against no client. */
+void timeouts_excuse(struct conn *conn, uint64_t stalled_ms);
+
 /* Cuts the connection if its client has gone or takes too long. Once a
  * second. */
 void timeouts_check(struct conn *conn);

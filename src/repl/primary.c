@@ -445,12 +445,8 @@ primary_stream(struct primary *primary, uint64_t released, uint64_t now_ms)
 void
 primary_tick(struct primary *primary, uint64_t now_ms)
 {
-    /* After a pause of this process (SIGSTOP, a suspended machine) there are
-     * acknowledgements in the sockets: read them before judging replicas. */
-    bool late = now_ms - primary->ticked_ms > primary->limits.timeout_ms / 2;
     bool more = false;
 
-    primary->ticked_ms = now_ms;
     if (peer_drop_if_broken(primary)) {
         return;
     }
@@ -458,7 +454,7 @@ primary_tick(struct primary *primary, uint64_t now_ms)
         struct peer *peer = primary->peers[i];
 
         peer_note_taken(primary, peer, now_ms);
-        if ((late || peer_check_time(primary, peer, now_ms)) &&
+        if (peer_check_time(primary, peer, now_ms) &&
             (!peer_follows(peer) || peer_push(primary, peer, now_ms, &more)) &&
             peer_check_limits(primary, peer, now_ms)) {
             (void)peer_ping(primary, peer, now_ms);

@@ -63,7 +63,7 @@ struct primary {
     struct peer **peers; /* in order of arrival */
     size_t count, capacity;
     uint64_t furthest; /* position that a replica has acknowledged; 0: none */
-    uint64_t released, ticked_ms;
+    uint64_t released;
     enum sync sync;
     bool sync_pulls; /* the snapshot is of these slots only: */
     struct slot_set sync_slots;

@@ -5,8 +5,8 @@
 #include "server/colleague.h"
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/mem.h"
+#include "base/run_clock.h"
 #include "cluster/holdings.h"
 #include "keyspace/gate.h"
 #include "net/link_dial.h"
@@ -32,12 +32,6 @@ struct colleagues {
     uv_timer_t timer;
     struct call *calls;
 };
-
-static uint64_t
-now_ms(void)
-{
-    return clock_mono_ns() / 1000000;
-}
 
 static void
 free_call(struct call *call)
@@ -187,7 +181,7 @@ on_timer(uv_timer_t *timer)
     while (call != NULL) { /* `done` may ask more, in front */
         struct call *next = call->next;
 
-        if (call->failure != NULL || now_ms() >= call->until_ms) {
+        if (call->failure != NULL || run_clock_ms() >= call->until_ms) {
             finish(call, NULL,
                    call->failure != NULL ? call->failure : "no answer in time");
         }
@@ -217,7 +211,7 @@ colleagues_ask(struct colleagues *colleagues, uint64_t number, const char *host,
 
     call->owner = colleagues;
     call->number = number;
-    call->until_ms = now_ms() + timeout_ms;
+    call->until_ms = run_clock_ms() + timeout_ms;
     call->next = colleagues->calls;
     colleagues->calls = call;
     if (!begin(call, host, port, command, timeout_ms)) {

@@ -5,6 +5,7 @@
  */
 #include "server/figures.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "persist/place.h"
 #include "server/replication_state.h"
@@ -43,6 +44,27 @@ figures_copy_chain(void *ctx, char (*ret_chain)[WIRE_ID_CHARS + 1])
     return count;
 }
 
+/* Turns times of the run clock into those of the monotonic clock: how long ago
+ * they were counts pauses of this process, too. */
+static void
+show_times(struct status_figures *figures, struct status_replica *replicas,
+           size_t count)
+{
+    uint64_t *times[] = { &figures->heard_mono_ms, &figures->down_mono_ms,
+                          &figures->synced_mono_ms,
+                          &figures->sync_heard_mono_ms };
+
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        *times[i] = run_clock_to_mono_ms(*times[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        replicas[i].acked_mono_ms =
+            run_clock_to_mono_ms(replicas[i].acked_mono_ms);
+        replicas[i].since_mono_ms =
+            run_clock_to_mono_ms(replicas[i].since_mono_ms);
+    }
+}
+
 static void
 publish(struct replication *r)
 {
@@ -70,8 +92,9 @@ publish(struct replication *r)
         link_local_address(r->following.up.link, figures.link_local_address);
         figures.link_id = r->following.up.id;
     }
-    status_publish(service->status, &figures, replicas,
-                   count < max ? count : max);
+    count = count < max ? count : max;
+    show_times(&figures, replicas, count);
+    status_publish(service->status, &figures, replicas, count);
     mem_free(replicas);
     figures_keep_chain(r);
 }
@@ -85,7 +108,7 @@ figures_judge(struct server *server)
     const struct conf *conf = &server->conf;
     size_t least = (size_t)conf->min_replicas_to_write;
     uint64_t lag_s = (uint64_t)conf->min_replicas_max_lag;
-    uint64_t then_ms = replication_now_ms() + REPLICATION_TICK_MS;
+    uint64_t then_ms = clock_mono_ns() / 1000000 + REPLICATION_TICK_MS;
     bool few = least > 0 && lag_s > 0 &&
                status_count_good(service->status, then_ms, lag_s) < least;
 

@@ -7,8 +7,10 @@
 #include "server/heartbeat.h"
 
 #include "admin/systemd.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/run_clock.h"
 #include "server/server_state.h"
 
 /* Answers, on the loop. */
@@ -48,6 +50,19 @@ ask(struct server *server)
     }
 }
 
+/* Returns whether this beat comes so late that loop 0, perhaps with the whole
+ * process, stood still: nobody could answer. */
+static bool
+is_late(struct heartbeat *beat)
+{
+    uint64_t now_ns = clock_mono_ns();
+    uint64_t passed_ns = now_ns - beat->beat_ns;
+
+    beat->beat_ns = now_ns;
+    return passed_ns >
+           systemd_watchdog_interval_ms() * 1000000 + RUN_CLOCK_STEP_NS;
+}
+
 static void
 on_beat(uv_timer_t *timer)
 {
@@ -55,7 +70,7 @@ on_beat(uv_timer_t *timer)
     unsigned silent = find_silent(server);
     bool journal = journal_answers(persist_journal(server->persist));
 
-    if (silent == 0 && journal) {
+    if (is_late(&server->heartbeat) || (silent == 0 && journal)) {
         (void)systemd_notify("WATCHDOG=1");
     } else {
         log_error("server", "did not feed the watchdog",
@@ -87,6 +102,7 @@ heartbeat_start(struct server *server)
     (void)systemd_notify("WATCHDOG=1");
     (void)journal_answers(persist_journal(server->persist));
     ask(server);
+    server->heartbeat.beat_ns = clock_mono_ns();
     CHECK(uv_timer_start(timer, on_beat, every_ms, every_ms) == 0);
 }
 

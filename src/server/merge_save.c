@@ -5,6 +5,7 @@
  */
 #include "server/merge_save.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/run_clock.h"
 #include "keyspace/gate.h"
 #include "net/link_dial.h"
 #include "proto/answers.h"
@@ -72,7 +73,8 @@ struct neighbour {
 
     enum question queue[QUEUE_MAX]; /* a ring */
     size_t queue_at, queue_count;
-    uint64_t sent_ns; /* of the look under way; 0: none */
+    uint64_t sent_ns;  /* of the look under way; 0: none */
+    uint64_t asked_ms; /* likewise, by the run clock */
     uint64_t settings_ns;
 
     struct cluster_settings settings, asked; /* in force; being read */
@@ -182,7 +184,7 @@ look(struct neighbour *neighbour)
     uint64_t now_ns = clock_boot_ns();
 
     if (neighbour->sent_ns != 0) {
-        if (now_ns - neighbour->sent_ns > (uint64_t)ANSWER_TIMEOUT_MS * MS) {
+        if (run_clock_ms() - neighbour->asked_ms > ANSWER_TIMEOUT_MS) {
             lose(neighbour, "it does not answer");
         }
         return;
@@ -196,6 +198,7 @@ look(struct neighbour *neighbour)
         expect(neighbour, ASK_QUEUED);
     }
     expect(neighbour, ASK_EXEC);
+    neighbour->asked_ms = run_clock_ms();
     neighbour->sent_ns = clock_boot_ns();
     (void)say(neighbour, slice_lit(look_commands));
 }

@@ -21,7 +21,7 @@
  */
 #pragma once
 
-#include "base/clock.h"
+#include "base/run_clock.h"
 #include "engine/apply.h"
 #include "keyspace/gate.h"
 #include "net/link.h"
@@ -170,10 +170,11 @@ struct replication {
 
 enum { REPLICATION_TICK_MS = 100 };
 
+/* The clock of all events and deadlines here. */
 static inline uint64_t
 replication_now_ms(void)
 {
-    return clock_mono_ns() / 1000000;
+    return run_clock_ms();
 }
 
 static inline struct gate *

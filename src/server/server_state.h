@@ -29,6 +29,7 @@ struct web;
 struct heartbeat {
     uv_timer_t timer;
     uint64_t asked;             /* the number of the last mails */
+    uint64_t beat_ns;           /* when the last beat was */
     _Atomic uint64_t *answered; /* [threads] */
 };
 

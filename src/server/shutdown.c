@@ -7,6 +7,7 @@
 #include "admin/systemd.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/run_clock.h"
 #include "engine/pause.h"
 #include "keyspace/gate.h"
 #include "net/loop_run.h"
@@ -136,7 +137,7 @@ pause_writes(struct server *server, bool on)
 static bool
 waits_for_replicas(struct server *server)
 {
-    uint64_t now_ns = clock_mono_ns();
+    uint64_t now_ns = run_clock_ns(); /* replicas had no time in a pause */
     unsigned flags = atomic_load(&server->shutdown_flags);
 
     if ((flags & SHUTDOWN_NOW) != 0 || server->conf.shutdown_timeout == 0 ||

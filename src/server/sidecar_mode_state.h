@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "base/run_clock.h"
 #include "cluster/cluster.h"
 #include "cluster/lease.h"
 #include "cluster/sidecar.h"
@@ -55,8 +56,9 @@ struct sidecar_mode {
     atomic_bool started; /* poke may be sent */
 };
 
+/* The clock of events; leases have clock_boot_ns. */
 static inline uint64_t
 sidecar_mode_now_ms(void)
 {
-    return clock_mono_ns() / 1000000;
+    return run_clock_ms();
 }

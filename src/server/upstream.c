@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/upstream.h"
 
-#include "base/clock.h"
+#include "base/run_clock.h"
 #include "net/link_dial.h"
 #include "net/registry.h"
 #include "repl/replica.h"
@@ -9,19 +9,13 @@
 
 enum { UNSENT_MAX = 64 << 10 /* a server that reads no acknowledgements */ };
 
-static uint64_t
-now_ms(void)
-{
-    return clock_mono_ns() / 1000000;
-}
-
 static void
 on_opened(void *ctx, struct link *link)
 {
     struct upstream *up = ctx;
 
     link_keepalive(link, up->keepalive_s);
-    replica_opened(up->replica, up->number, now_ms());
+    replica_opened(up->replica, up->number, run_clock_ms());
     up->moved(up->ctx);
 }
 
@@ -31,7 +25,7 @@ on_bytes(void *ctx, struct link *link, struct slice bytes, size_t *ret_used)
     struct upstream *up = ctx;
 
     (void)link;
-    replica_bytes(up->replica, up->number, bytes, ret_used, now_ms());
+    replica_bytes(up->replica, up->number, bytes, ret_used, run_clock_ms());
     up->moved(up->ctx);
 }
 
@@ -43,7 +37,7 @@ on_closed(void *ctx, struct link *link, int error, const char *reason)
     (void)link;
     (void)error;
     up->link = NULL;
-    replica_closed(up->replica, up->number, reason, now_ms());
+    replica_closed(up->replica, up->number, reason, run_clock_ms());
     up->moved(up->ctx);
 }
 
@@ -96,6 +90,6 @@ upstream_kill(struct upstream *up, const char *reason)
     if (up->link != NULL) {
         link_close(up->link);
         up->link = NULL;
-        replica_closed(up->replica, up->number, reason, now_ms());
+        replica_closed(up->replica, up->number, reason, run_clock_ms());
     }
 }

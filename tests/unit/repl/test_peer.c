@@ -138,26 +138,6 @@ TEST(a_replica_that_is_silent_for_the_time_out_is_dropped)
     rig_end(&rig);
 }
 
-/* Acknowledgements that arrived during the pause are read before the next tick.
- */
-TEST(after_a_stop_of_our_own_nobody_is_dropped_at_once)
-{
-    struct rig rig;
-
-    rig_begin(&rig);
-    rig_follow(&rig, 1);
-    rig_follow(&rig, 2);
-    rig_pass(&rig, 1000, 3 << 1);
-    rig.now += 200000;
-    primary_tick(rig.primary, rig.now);
-    assert_int_equal(primary_replicas(rig.primary), 2);
-    primary_acked(rig.primary, 1, rig.position, 0, rig.now);
-    rig_pass(&rig, 100, 0);
-    assert_int_equal(rig.links[1].drops, 0);
-    assert_int_equal(rig.links[2].drops, 1);
-    rig_end(&rig);
-}
-
 TEST(one_that_waits_is_given_up_only_if_its_socket_takes_nothing)
 {
     struct rig rig;

@@ -410,9 +410,9 @@ journal_answers(struct journal *journal)
     bool answered;
 
     pthread_mutex_lock(&journal->mutex);
-    answered =
-        (writer->answered == journal->asked || atomic_load(&writer->in_call)) &&
-        (syncer->answered == journal->asked || syncer->syncing);
+    answered = (writer->answered == journal->asked ||
+                atomic_load(&writer->call_ns) != 0) &&
+               (syncer->answered == journal->asked || syncer->syncing);
     journal->asked++;
     pthread_cond_signal(&writer->work);
     pthread_cond_signal(&syncer->work);
@@ -455,6 +455,7 @@ journal_get_status(const struct journal *journal,
         .queue_bytes = j->queued,
         .unsynced_mono_ns = journal_state_is_faulted(j) ? j->fault_mono_ns
                                                         : syncer->unsynced_ns,
+        .write_mono_ns = atomic_load(&j->writer.call_ns),
         .write_errors = j->writer.errors,
         .sync_errors = syncer->errors,
         .suspect_files = j->suspect_files,

@@ -140,7 +140,7 @@ void journal_turn_off(struct journal *journal, bool now);
  * end of the server, while nothing is appended. */
 bool journal_flush(struct journal *journal);
 
-/* 31 figures, for INFO and for loop 0's decisions. */
+/* 32 figures, for INFO and for loop 0's decisions. */
 struct journal_status {
     bool on;                /* effects go to files */
     bool tapped;            /* there is a tap */
@@ -160,6 +160,7 @@ struct journal_status {
     uint64_t queue_bytes;      /* with the cost of holding them */
     uint64_t unsynced_mono_ns; /* when the oldest unsynced group was written;
                                   while faulted, fault_mono_ns; 0: none */
+    uint64_t write_mono_ns;    /* when the write under way began; 0: none */
     uint64_t write_errors, sync_errors, suspect_files, syncs, groups;
     uint64_t sync_ns_last, sync_ns_max;
 };

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/run_clock.h"
 #include "base/thread.h"
 
 #include <limits.h>
@@ -179,9 +180,9 @@ write_run(struct journal *journal, struct work *work)
     bool goes_on;
 
     fill_run(work);
-    atomic_store(&journal->writer.in_call, true);
+    atomic_store(&journal->writer.call_ns, clock_mono_ns());
     error = file_writev(work->fd, work->run->iov, work->run->count);
-    atomic_store(&journal->writer.in_call, false);
+    atomic_store(&journal->writer.call_ns, 0);
     cost = free_run(first, work->next);
     pthread_mutex_lock(&journal->mutex);
     journal->writer.answered = journal->asked;
@@ -446,9 +447,9 @@ sync_file(struct journal *journal)
     syncer->last_sync = false;
     syncer->later_ns = 0;
     pthread_mutex_unlock(&journal->mutex);
-    began_ns = clock_mono_ns();
+    began_ns = run_clock_ns();
     error = file_sync(fd);
-    took_ns = clock_mono_ns() - began_ns;
+    took_ns = run_clock_ns() - began_ns;
     pthread_mutex_lock(&journal->mutex);
     note_sync(syncer, took_ns, error);
     if (journal->epoch == epoch && !last) {

@@ -97,7 +97,7 @@ struct journal_writer {
     struct group_hash *hash; /* used without the mutex, by the writer alone */
     bool sleeps;
     uint64_t answered;             /* as of journal->asked */
-    atomic_bool in_call;           /* inside file_writev */
+    _Atomic uint64_t call_ns;      /* when it entered file_writev; 0: outside */
     struct piece *void_pieces;     /* to free */
     struct journal_unused *unused; /* to close */
     uint64_t errors, groups;

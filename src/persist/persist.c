@@ -19,6 +19,7 @@
 #include "persist/figures.h"
 #include "persist/full_state.h"
 #include "persist/hash_secret.h"
+#include "persist/misconf.h"
 #include "persist/persist_state.h"
 #include "persist/place.h"
 #include "persist/presence.h"
@@ -408,49 +409,6 @@ finish_task(struct persist *persist)
     }
 }
 
-/* Whether replies have waited too long: for a journal that needs a new base, or
- * for a disk that does not return from a sync. */
-static bool
-is_stuck(const struct persist_conf *conf, const struct journal_status *status)
-{
-    uint64_t since_ns = status->faulted ? status->fault_mono_ns
-                        : conf->syncs   ? status->unsynced_mono_ns
-                                        : 0;
-
-    return (status->on || status->closing) && !status->building &&
-           since_ns > 0 &&
-           clock_mono_ns() - since_ns >= conf->misconf_after_ns &&
-           (status->faulted || status->released < status->appended);
-}
-
-static void
-update_refusal(struct persist *persist, const struct persist_conf *conf,
-               const struct journal_status *status)
-{
-    bool misconf = is_stuck(conf, status);
-    enum err refusal = misconf ? ERR_MISCONF_JOURNAL
-                       : conf->stop_writes && conf->save.count > 0 &&
-                               !persist->info.last_save_ok
-                           ? ERR_MISCONF_SAVE
-                           : OK;
-
-    if (misconf != atomic_load(&persist->gives_up)) {
-        atomic_store(&persist->gives_up, misconf);
-        persist->options.hooks.moved(persist->options.hooks.ctx);
-        log_write(misconf ? LOG_ERROR : LOG_NOTICE, "persist.journal",
-                  misconf ? "refused writes, the journal cannot be written"
-                          : "accepts writes again",
-                  "error=\"%s\"",
-                  status->error != 0 ? strerror(status->error)
-                                     : "the disk does not answer");
-    }
-    if (refusal != persist->refused_writes) {
-        persist->refused_writes = refusal;
-        persist->options.hooks.refusal(persist->options.hooks.ctx, refusal,
-                                       refusal);
-    }
-}
-
 static void
 log_fault(struct persist *persist, const struct journal_status *status)
 {
@@ -581,7 +539,7 @@ persist_tick(struct persist *persist)
     full_state_park(persist);
     choose(persist, &conf, &status);
     journal_get_status(persist->journal, &status);
-    update_refusal(persist, &conf, &status);
+    misconf_update(persist, &conf, &status);
     figures_publish(persist, &status);
     publish_outcomes(persist);
 }

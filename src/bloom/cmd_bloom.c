@@ -56,7 +56,7 @@ add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash,
         return bloom_make_add_error(req, status);
     }
     if (added && bloom->count == layers_before) {
-        metric_add(METRIC_BF_ITEMS, 1);
+        metric_add(METRIC_BF_ITEMS, bloom_items(bloom) <= KEYSPACE_COUNTED_MAX);
     } else if (added) {
         account_growth(bloom);
     }

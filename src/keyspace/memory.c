@@ -181,6 +181,14 @@ keyspace_env(const struct keyspace_memory *ctx, uint64_t size_limit_bytes)
     };
 }
 
+/* Returns what a number of items counts in sums. */
+static int64_t
+counted(uint64_t items)
+{
+    return (int64_t)(items < KEYSPACE_COUNTED_MAX ? items
+                                                  : KEYSPACE_COUNTED_MAX);
+}
+
 void
 keyspace_account(const struct bloom_info *before,
                  const struct bloom_info *after)
@@ -189,9 +197,9 @@ keyspace_account(const struct bloom_info *before,
                (int64_t)(after->size_bytes - before->size_bytes));
     metric_add(METRIC_BF_FILTERS,
                (int64_t)after->layers - (int64_t)before->layers);
-    metric_add(METRIC_BF_ITEMS, (int64_t)(after->items - before->items));
+    metric_add(METRIC_BF_ITEMS, counted(after->items) - counted(before->items));
     metric_add(METRIC_BF_CAPACITY,
-               (int64_t)(after->capacity - before->capacity));
+               counted(after->capacity) - counted(before->capacity));
 }
 
 /* Adds a filter to the counts, or takes one away. */
@@ -200,8 +208,8 @@ count_filter(const struct bloom *bloom, int64_t sign)
 {
     metric_add(METRIC_BF_MEMORY, sign * (int64_t)bloom_size(bloom));
     metric_add(METRIC_BF_FILTERS, sign * bloom->count);
-    metric_add(METRIC_BF_ITEMS, sign * (int64_t)bloom_items(bloom));
-    metric_add(METRIC_BF_CAPACITY, sign * (int64_t)bloom_capacity(bloom));
+    metric_add(METRIC_BF_ITEMS, sign * counted(bloom_items(bloom)));
+    metric_add(METRIC_BF_CAPACITY, sign * counted(bloom_capacity(bloom)));
     metric_add(METRIC_BF_OBJECTS, sign);
 }
 

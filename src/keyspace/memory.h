@@ -33,6 +33,10 @@ bool keyspace_is_over(uint64_t maxmemory_bytes);
 struct bloom_env keyspace_env(const struct keyspace_memory *ctx,
                               uint64_t size_limit_bytes);
 
+/* A filter of a foreign layout may say that it has any number of items. In sums
+ * it counts at most so many, when it comes and when it goes. */
+#define KEYSPACE_COUNTED_MAX ((uint64_t)1 << 44)
+
 /* Moves the bf_* gauges from the filter's figures before a change to those
  * after it. Call it after adds; insert and remove do it themselves. */
 void keyspace_account(const struct bloom_info *before,

@@ -12,7 +12,7 @@ import struct
 
 import pytest
 
-from lib import replicas, resp, servers
+from lib import rdb, replicas, resp, servers
 
 DATA = servers.TOP / "tests/data"
 REDISBLOOM = [json.loads(path.read_text()) for path in sorted(
@@ -348,6 +348,39 @@ def test_damaged_payloads_are_refused_and_nothing_is_lost(server):
         b"-ERR bloom object decoding failed. Unsupported version\r\n"
     assert conn.call("BF.EXISTS", "k", "kept") == 1
     assert conn.call("DBSIZE") == 1
+
+
+def test_figures_beyond_all_bounds_keep_the_sums_right(server):
+    """A filter that says it has room for 2^62 items, and has nearly as many."""
+    conn = server.conn()
+    value = rdb.dumps()[0].payload[:-10]
+    three, room = b"\x02\x03", b"\x02\x40\x64"
+    assert value.count(room) == 1 and value.startswith(three, 10)
+    assert value.endswith(three + b"\0")
+    huge = b"\x02\x81" + struct.pack(">Q", 1 << 62)
+    items = b"\x02\x81" + struct.pack(">Q", (1 << 62) - 9)
+    value = value[:10] + items + value[12:-3].replace(room, huge) + items + b"\0"
+
+    def sums():
+        got = replicas.parse_info(conn.call("INFO", "bf"))
+        return [int(got["bf_bloom_" + name])
+                for name in ("capacity_across_objects",
+                             "num_items_across_objects")]
+
+    conn.call("BF.RESERVE", "small", "0.01", "100")
+    conn.call("BF.ADD", "small", "a")
+    assert sums() == [100, 1]
+    assert conn.call("RESTORE", "huge", "0", rdb.dump(value)) == b"OK"
+    for key in range(4):
+        assert conn.call("COPY", "huge", str(key)) == 1
+    most = 1 << 44
+    assert sums() == [5 * most + 100, 5 * most + 1]
+    assert conn.call("BF.MADD", "huge", "x", "y") == [1, 1]
+    assert conn.call("BF.ADD", "huge", "z") == 1
+    assert sums() == [5 * most + 100, 5 * most + 1]
+    assert conn.call("BF.INFO", "huge", "CAPACITY") == 1 << 62
+    assert conn.call("DEL", "huge", *range(4)) == 5
+    assert sums() == [100, 1]
 
 
 # ---- chunks --------------------------------------------------------------------

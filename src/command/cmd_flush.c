@@ -70,7 +70,7 @@ parse_db(struct request *req, const char *which, uint32_t *ret_db)
         db > INT32_MAX) {
         return request_fail(req, ERR_CUSTOM, "invalid %s DB index", which);
     }
-    if (db < 0 || db >= req->service->conf->databases) {
+    if (db < 0 || db >= keyspace_databases(req->keyspace)) {
         return ERR_DB_RANGE;
     }
     *ret_db = (uint32_t)db;

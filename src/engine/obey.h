@@ -4,6 +4,22 @@
  * A group is parsed, checked, and executed by a session with `obey` set, to
  * which limits, defaults, the clock and refusals do not apply. Its worker's
  * statistics are not those of clients. Belongs to one thread at a time.
+ *
+ * The server that wrote the log may have had other options. These still count:
+ *
+ *   databases          of the keyspace that the log is executed on. A server
+ *                      with fewer than the log needs refuses it by the option's
+ *                      name: its clients could not reach those keys. A tool's
+ *                      keyspace has the most that there can be.
+ *   hash-secret-file   and the other secrets: without the right one, the bits
+ *                      of a keyed filter would be wrong.
+ *   dialect            the text of an error, which no client sees.
+ *   notify-keyspace-events, latency and slow log options, activedefrag,
+ *   lazyfree options   what is told of a change, and when memory moves; the
+ *                      data is the same.
+ *
+ * Nothing else does: maxmemory, the limits and defaults of bf.*, layouts,
+ * proto-max-bulk-len and the limits of clients are the wrong ones here.
  */
 #pragma once
 

@@ -89,7 +89,7 @@ request_parse_db(struct request *req, struct slice text, uint32_t *ret_db)
             return err;
         }
     }
-    if (db < 0 || db >= req->service->conf->databases) {
+    if (db < 0 || db >= keyspace_databases(req->keyspace)) {
         return ERR_DB_RANGE;
     }
     *ret_db = (uint32_t)db;

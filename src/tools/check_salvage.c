@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "snapshot/snapshot_whole.h"
 #include "tools/check_chain.h"
+#include "tools/check_gap.h"
 #include "tools/check_rescue.h"
 #include "tools/check_world.h"
 
@@ -27,6 +28,7 @@ struct salvage {
     /* Of the groups to salvage, counted before anything is written. */
     uint64_t groups, bytes, end_position, end_sequence;
     uint64_t keys, failed;  /* of a journal: keys; commands that failed */
+    uint64_t kept;          /* of a journal: deletions left out */
     bool lost;              /* anything */
     bool has_base;          /* found while the manifest is guessed */
     bool nothing_to_add_to; /* it found none */
@@ -214,6 +216,9 @@ show_groups(struct salvage *salvage, const char *out, const char *kind)
     if (!salvage->journal->single) {
         check_card_number(check, "keys", salvage->keys);
         check_card_number(check, "failed_commands", salvage->failed);
+        if (salvage->lost) {
+            check_card_number(check, "deletions_left_out", salvage->kept);
+        }
     }
     if (salvage->journal->state != CHECK_STATE_INTACT) {
         check_card_number(check, "groups_after_damage", after->groups);
@@ -385,40 +390,64 @@ open_journal(struct salvage *salvage, const char *path)
     }
 }
 
-/* Loads the base and executes the groups. A command that fails depends on lost
- * data and is left out. */
-static bool
-execute(struct salvage *salvage, struct check_world *world)
+/* Executes the groups that are intact. A sequence that is missing is a gap. */
+static void
+execute_groups(struct salvage *salvage, struct check_gap *gap)
 {
     const struct check_journal *journal = salvage->journal;
     uint64_t after = journal->manifest.sequence;
+
+    for (size_t i = 0; i < journal->count; i++) {
+        struct group group;
+        uint64_t at = 0;
+
+        while (check_chain_next_intact(&journal->increments[i], &at, &group)) {
+            if (group.seal.sequence <= after) {
+                continue;
+            }
+            if (salvage->lost && group.seal.sequence != after + 1) {
+                check_gap_open(gap);
+            }
+            after = group.seal.sequence;
+            salvage->failed += check_gap_execute(gap, group.commands);
+            tool_bar_add(&salvage->check->tool, group.end - group.begin);
+        }
+    }
+}
+
+/* Loads the base and executes the groups. A command that fails depends on lost
+ * data and is left out. */
+static bool
+execute(struct salvage *salvage, struct check_world *world,
+        const struct check_snapshot *base)
+{
+    const struct check_journal *journal = salvage->journal;
+    struct check_gap *gap;
     char why[256] = "";
+    bool ok = true;
 
     if (!check_world_load(world, journal->base_fd, true, why, sizeof(why))) {
         tool_complain(&salvage->check->tool, CHECK_DAMAGED, "%s: %s",
                       journal->base_path, why);
         return false;
     }
-    for (size_t i = 0; i < journal->count; i++) {
-        struct group group;
-        uint64_t at = 0;
-
-        while (check_chain_next_intact(&journal->increments[i], &at, &group)) {
-            if (group.seal.sequence > after) {
-                after = group.seal.sequence;
-                salvage->failed += check_world_rescue(world, group.commands);
-                tool_bar_add(&salvage->check->tool, group.end - group.begin);
-            }
-        }
+    gap = check_gap_new(world);
+    if (base->lost_stretches > 0) {
+        check_gap_open(gap);
     }
-    if (check_world_needs_secret(world)) {
+    execute_groups(salvage, gap);
+    if (check_gap_needs_secret(gap)) {
         tool_complain(&salvage->check->tool, CHECK_UNREADABLE,
                       "%s: has keyed filters: --hash-secret-file is needed",
                       journal->path);
-        return false;
+        ok = false;
     }
+    if (ok) {
+        salvage->kept = check_gap_complain(gap, salvage->check, journal->path);
+    }
+    check_gap_free(gap);
     salvage->lost |= salvage->failed > 0;
-    return true;
+    return ok;
 }
 
 /* Writes the state without a history id: it may differ from what the history
@@ -470,7 +499,7 @@ write_journal(struct salvage *salvage, const char *out,
     manifest->sequence = salvage->end_sequence;
     manifest_base_name(manifest->base_number, name);
     ok = check_file_join(salvage->check, out, name, path) &&
-         execute(salvage, world) && check_make_dir(&salvage->made, out) &&
+         execute(salvage, world, base) && check_make_dir(&salvage->made, out) &&
          write_state(salvage, check_world_keyspace(world), base, path) &&
          check_make_manifest(&salvage->made, out, manifest);
     check_world_free(world);

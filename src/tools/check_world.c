@@ -15,9 +15,7 @@
 #include "engine/complete.h"
 #include "engine/replay.h"
 #include "keyspace/make.h"
-#include "proto/scan.h"
 #include "snapshot/insert.h"
-#include "tools/check_card.h"
 #include "tools/check_chain.h"
 #include "tools/check_snapshot.h"
 
@@ -29,8 +27,6 @@ struct check_world {
     struct conf conf;
     struct service service;
     struct replay *replay;
-    struct batch batch;
-    bool needs_secret;
     bool accepts; /* keyed_accept_all() is to be set again */
 };
 
@@ -61,7 +57,6 @@ check_world_free(struct check_world *world)
         return;
     }
     replay_free(world->replay);
-    batch_fini(&world->batch);
     keyspace_free(world->service.keyspace);
     sampler_free(world->service.sampler);
     stats_free(world->service.stats);
@@ -106,48 +101,10 @@ check_world_load(struct check_world *world, int fd, bool leave_out,
 }
 
 bool
-check_world_needs_secret(const struct check_world *world)
-{
-    return world->needs_secret;
-}
-
-bool
 check_world_execute(struct check_world *world, struct slice commands,
                     char *ret_reason, size_t reason_size)
 {
     return replay_group(world->replay, commands, ret_reason, reason_size);
-}
-
-uint64_t
-check_world_rescue(struct check_world *world, struct slice commands)
-{
-    static const struct parse_limits limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX,
-                                                false };
-    struct batch *batch = &world->batch;
-    char why[256];
-    uint64_t failed = 0;
-    size_t at = 0;
-
-    while (at < commands.len) {
-        size_t begin = at;
-
-        batch_clear(batch);
-        if (scan_commands(commands, &limits, batch, &at) != OK || at == begin) {
-            return failed + 1; /* no server writes this */
-        }
-        for (uint32_t i = 0; i < batch->count; i++) {
-            size_t from = batch->command[i].begin;
-            size_t to = i + 1 < batch->count ? batch->command[i + 1].begin : at;
-            struct slice one = { commands.data + from, to - from };
-
-            if (!replay_group(world->replay, one, why, sizeof(why))) {
-                failed++;
-                world->needs_secret |=
-                    check_card_failure(why) == CHECK_STATE_UNREADABLE;
-            }
-        }
-    }
-    return failed;
 }
 
 /* ---- journals and paths -------------------------------------------------- */

@@ -38,10 +38,3 @@ bool check_world_load_journal(struct check_world *world, struct check *check,
  * before. False: nothing was loaded. */
 bool check_world_load_path(struct check_world *world, struct check *check,
                            const char *path);
-
-/* Executes a group command by command, past failures. Returns how many
- * commands failed. */
-uint64_t check_world_rescue(struct check_world *world, struct slice commands);
-
-/* Returns whether a command failed there for want of the hash secret. */
-bool check_world_needs_secret(const struct check_world *world);

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# bloomery-check on journals of every number of databases, and what salvage makes of
+# a log with gaps: no item of an intact group is missing, in filters of any kind.
+
+import json
+import os
+import random
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lib import servers
+
+SEAL = re.compile(rb"#XX:(\d{16}):(\d{14}):(\d{16}):(\d{16}):[0-9a-f]{32}\r\n")
+FIRST_LINE = 128
+OPTIONS = ("--appendonly", "yes", "--threads", "1", "--appendfsync", "always",
+           "--bf.bloom-fp-rate", "0.000001", "--enable-debug-command", "yes")
+
+
+def check(*args):
+    program = Path(servers.server_binary()).with_name("bloomery-check")
+    return subprocess.run([str(program), *map(str, args)], capture_output=True,
+                          timeout=60 * servers.time_factor())
+
+
+@pytest.fixture
+def rng():
+    seed = int(os.environ.get("SEED", 0)) or random.randrange(1 << 32)
+    print("SEED=%d" % seed)
+    return random.Random(seed)
+
+
+def increment_of(path):
+    return sorted((path / "journal").glob("incr-*"),
+                  key=lambda p: int(p.name[5:]))[-1]
+
+
+def flip_in(increment, *words):
+    """Flips a bit of the group that has each of these words. Each is one group."""
+    data = bytearray(increment.read_bytes())
+    begin = FIRST_LINE
+    found = 0
+    for seal in SEAL.finditer(bytes(data)):
+        body = data[begin:seal.start()]
+        if any(word in body for word in words):
+            data[begin + 20] ^= 1
+            found += 1
+        begin = seal.end()
+    assert found == len(words), (found, words)
+    increment.write_bytes(data)
+
+
+def run(path, start_server, change, *options):
+    """Starts a server there, changes its data, and stops it."""
+    server = start_server("--dir", path, *OPTIONS, *options)
+    with server.conn() as conn:
+        change(conn)
+    server.stop()
+
+
+def salvage(path, out):
+    """Returns the cards by kind, and what it says on standard error."""
+    got = check("salvage", "--json", path, out)
+    assert got.returncode == 1, got
+    cards = [json.loads(line) for line in got.stdout.splitlines()]
+    return {card["kind"]: card for card in cards}, got.stderr.decode()
+
+
+def test_a_log_of_database_20_is_intact_and_stays_in_it(start_server, tmp_path):
+    path = tmp_path / "data"
+    path.mkdir()
+
+    def change(conn):
+        conn.call("BF.MADD", "both", "of0")
+        conn.call("BF.MADD", "lost", "flip-me")
+        conn.call("SELECT", "20")
+        for i in range(50):
+            conn.call("BF.ADD", "in20", str(i))
+        conn.call("BF.ADD", "both", "of20")
+        conn.call("DEL", "both")
+        conn.call("SWAPDB", "20", "21")
+        conn.call("BF.ADD", "later20", "a")
+
+    run(path, start_server, change, "--databases", "32")
+    for words in (("verify", path), ("backup", path, tmp_path / "backup"),
+                  ("cat", path / "journal")):
+        got = check(*words)
+        assert got.returncode == 0, got
+    flip_in(increment_of(path), b"flip-me")
+    cards, _ = salvage(path, tmp_path / "out")
+    assert cards["journal"]["failed_commands"] == 0
+    server = start_server("--dir", tmp_path / "out", "--databases", "32", *OPTIONS)
+    with server.conn() as conn:
+        assert conn.call("KEYS", "*") == [b"both"]
+        assert conn.call("BF.EXISTS", "both", "of0") == 1
+        conn.call("SELECT", "20")
+        assert conn.call("KEYS", "*") == [b"later20"]
+        conn.call("SELECT", "21")
+        assert conn.call("KEYS", "*") == [b"in20"]
+        assert conn.call("BF.MEXISTS", "in20", *range(50)) == [1] * 50
+
+
+@pytest.mark.parametrize("words", [("DELETABLE",),
+                                   ("DELETABLE", "8", "HASH", "keyed")])
+def test_no_intact_item_of_a_deletable_filter_is_missing(start_server, tmp_path,
+                                                         rng, words):
+    """700 items come in groups of 10, 300 are deleted again, and 5 of the groups
+    are damaged; more come and go behind the gaps."""
+    path = tmp_path / "data"
+    path.mkdir()
+    items = ["item:%d" % i for i in range(700)]
+    tens = [items[i:i + 10] for i in range(0, 700, 10)]
+    deleted = [item for ten in tens[:30] for item in ten]
+    bad = rng.sample(range(30), 5)
+    later = ["later:%d" % i for i in range(200)]
+    before = {}
+
+    def change(conn):
+        conn.call("BF.RESERVE", "k", "0.05", "250", *words)
+        for i, ten in enumerate(tens):
+            conn.call("BF.MADD", "k", *ten, "mark:%d:" % i)
+        for item in later:
+            conn.call("BF.ADD", "k", item)
+        conn.call("BF.RESERVE", "after", "0.05", "250", "DELETABLE")
+        conn.call("BF.MADD", "after", *items)
+        for i in range(0, 300, 25):
+            conn.call("BF.MDEL", "k", *deleted[i:i + 25])
+            conn.call("BF.MDEL", "after", *deleted[i:i + 25])
+        conn.call("BF.MDEL", "k", *later[:50])
+        before["left"] = sum(conn.call("BF.MEXISTS", "k", *deleted))
+        before["after"] = conn.call("DEBUG", "DIGEST-VALUE", "after")
+
+    run(path, start_server, change)
+    flip_in(increment_of(path), *[b"mark:%d:" % i for i in bad])
+    secret = path / "hash-secret"
+    more = ("--hash-secret-file", secret) if "keyed" in words else ()
+    got = check("salvage", "--json", *more, path, tmp_path / "out")
+    assert got.returncode == 1, got
+    cards = {card["kind"]: card for card in map(json.loads,
+                                                got.stdout.splitlines())}
+    server = start_server("--dir", tmp_path / "out", *OPTIONS,
+                          *(("--hash-secret-file", secret) if more else ()))
+    intact = [item for i, ten in enumerate(tens) if i >= 30 for item in ten]
+    with server.conn() as conn:
+        found = conn.call("BF.MEXISTS", "k", *intact, *later[50:])
+        assert found == [1] * len(found), found.count(0)
+        # A filter that began behind the gaps is as it was.
+        assert conn.call("DEBUG", "DIGEST-VALUE", "after") == before["after"]
+        left = sum(conn.call("BF.MEXISTS", "k", *deleted))
+    named = re.search(rb'database 0, filter "k": (\d+) deleted items may',
+                      got.stderr)
+    kept = int(named.group(1)) if named else 0
+    assert left <= before["left"] + kept + 50
+    assert cards["journal"]["deletions_left_out"] == kept
+
+
+def test_deletions_behind_a_gap_are_left_out_and_named(start_server, tmp_path):
+    """All adds of the filter are in the base, and the log behind has a gap."""
+    path = tmp_path / "data"
+    path.mkdir()
+
+    def change(conn):
+        conn.call("BF.RESERVE", "k", "0.01", "1000", "DELETABLE")
+        conn.call("BF.MADD", "k", *range(100))
+
+    def change_more(conn):
+        conn.call("BF.MADD", "k", "flip-me")
+        conn.call("BF.MDEL", "k", *range(10))
+        conn.call("BF.MADD", "k", "again")
+        conn.call("BF.MDEL", "k", "again")
+
+    def change_all(conn):
+        change(conn)
+        conn.call("BGREWRITEAOF")
+        servers.wait_until(lambda: len(list((path / "journal").glob(
+            "incr-*"))) and b"aof_rewrite_in_progress:0" in conn.call(
+                "INFO", "persistence") and b"aof_rewrite_scheduled:0" in conn.call(
+                    "INFO", "persistence"), 20, "the rewrite")
+        change_more(conn)
+
+    run(path, start_server, change_all)
+    flip_in(increment_of(path), b"flip-me")
+    cards, errors = salvage(path, tmp_path / "out")
+    assert cards["journal"]["deletions_left_out"] == 10
+    assert 'filter "k": 10 deleted items may still be found' in errors
+    server = start_server("--dir", tmp_path / "out", *OPTIONS)
+    with server.conn() as conn:
+        assert conn.call("BF.MEXISTS", "k", *range(100)) == [1] * 100
+        assert conn.call("BF.EXISTS", "k", "again") == 0

@@ -363,6 +363,15 @@ sidecar_polled(struct sidecar *sidecar, const struct topology *topology,
 }
 
 void
+sidecar_set_behind(struct sidecar *sidecar, bool behind)
+{
+    if (sidecar->behind != behind) {
+        sidecar->behind = behind;
+        sidecar->changed = true;
+    }
+}
+
+void
 sidecar_lapsed(struct sidecar *sidecar, uint64_t now_ms)
 {
     struct slot_set all = sidecar->served;

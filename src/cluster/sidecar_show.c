@@ -27,7 +27,7 @@ show_owned(struct sidecar *sidecar)
         enum slot_state state = SLOT_HELD;
 
         if (slot_set_has(&sidecar->served, slot)) {
-            state = SLOT_SERVED;
+            state = sidecar->behind ? SLOT_MISSING : SLOT_SERVED;
         } else if (slot_set_has(&sidecar->missing, slot)) {
             state = SLOT_MISSING;
         } else if (source != TOPOLOGY_NOBODY &&
@@ -91,7 +91,7 @@ sidecar_show(struct sidecar *sidecar)
     show_owned(sidecar);
     if (sidecar->role == SIDECAR_FOLLOWS) {
         show_copies(sidecar);
-    } else if (sidecar->own->follows[0] == '\0') {
+    } else if (sidecar->own->follows[0] == '\0' && !sidecar->behind) {
         show_given(sidecar);
     }
     sidecar->changed = false;

@@ -125,7 +125,8 @@ struct sidecar {
     const struct topology *topology; /* NULL before the first poll */
     uint64_t numbers;                /* of questions */
     struct holdings *own;
-    bool dirty; /* own has changed since it was kept */
+    bool dirty;  /* own has changed since it was kept */
+    bool behind; /* a replica has newer data than we */
     enum sidecar_role role;
     char leader[TOPOLOGY_ID_LEN + 1]; /* of the role FOLLOWS */
     uint64_t demoted_ms; /* since when we should follow, and do not yet; 0 */

@@ -23,6 +23,15 @@ fail_off(struct request *req)
                         "(sidecar-of)");
 }
 
+/* Whether this server has older data than a replica: then it gives nothing to
+ * other servers, and counts as silent. */
+static bool
+is_behind(const struct request *req)
+{
+    return atomic_load_explicit(&req->service->grace_until_ms,
+                                memory_order_relaxed) == GRACE_BEHIND;
+}
+
 /* SIDECAR HOLDINGS */
 enum err
 cmd_sidecar_holdings(struct request *req)
@@ -33,6 +42,9 @@ cmd_sidecar_holdings(struct request *req)
 
     if (!is_on(req)) {
         return fail_off(req);
+    }
+    if (is_behind(req)) {
+        return ERR_BEHIND;
     }
     req->service->slots.holdings(req->service->ctx, &text, history, &position);
     if (text.failed) {
@@ -189,6 +201,9 @@ cmd_sidecar_fence(struct request *req)
 
     if (request_resumed(req) == NULL) {
         err = check_begin(req);
+        if (err == OK && is_behind(req)) {
+            err = ERR_BEHIND;
+        }
         if (err == OK) {
             err = parse(req, &ask, node, &set);
         }

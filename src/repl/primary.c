@@ -184,7 +184,8 @@ refusal(struct primary *primary, const struct primary_hello *hello)
     if (!can_continue(primary, hello) && judge(primary, hello)) {
         return "-ERR the primary has come back with older data than a replica "
                "has, and gives no full synchronization: promote that replica, "
-               "or say REPLICAOF NO ONE to the primary\r\n";
+               "or say REPLICAOF NO ONE (beside a node of a cluster SIDECAR "
+               "FORCE-SERVE) to the primary\r\n";
     }
     return NULL;
 }

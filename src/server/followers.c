@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "engine/session.h"
+#include "info/links.h"
 #include "keyspace/gate.h"
 #include "net/link_take.h"
 #include "persist/place.h"
@@ -458,7 +459,9 @@ refusal(struct replication *r, const struct handover *handover, char *text,
     if (is_above_us(r, handover->run_id)) {
         return "-ERR a ring: this server follows the one that asks\r\n";
     }
-    return replica_is_connected(r->replica)
+    /* A copy of slots needs what is here, not what is at our primary. */
+    return replica_is_connected(r->replica) ||
+                   (handover->pulls && links_has_data(&r->server->service))
                ? NULL
                : "-NOMASTERLINK Can't SYNC while not connected with my "
                  "master\r\n";

@@ -171,14 +171,20 @@ static void
 note_behind(struct replication *r)
 {
     _Atomic uint64_t *until_ms = &r->server->service.grace_until_ms;
+    bool sidecar = r->server->sidecar != NULL;
 
     if (atomic_exchange(until_ms, GRACE_BEHIND) != GRACE_BEHIND) {
         log_error("server.replication", "came back with older data",
                   "consequence=\"no writes, no full synchronizations, PING "
-                  "fails\" help=\"promote the replica that has newer data and "
-                  "have this server follow it, or say REPLICAOF NO ONE here "
-                  "to go on with the older data\"%s",
-                  "");
+                  "fails%s\" help=\"%s\"",
+                  sidecar ? ", no slot is served" : "",
+                  sidecar
+                      ? "say CLUSTER FAILOVER to the node of the replica that "
+                        "has newer data, or SIDECAR FORCE-SERVE with all of "
+                        "this node's slots here to go on with the older data"
+                      : "promote the replica that has newer data and have this "
+                        "server follow it, or say REPLICAOF NO ONE here to go "
+                        "on with the older data");
     }
 }
 

@@ -49,6 +49,7 @@ struct sidecar_mode {
     bool pull_near;
     bool pull_linked;       /* its link has led to something, and */
     unsigned pull_attempts; /* to so many snapshots */
+    uint64_t pull_lost_ms;  /* when it was there last */
     char pull_failure[256]; /* it did not begin; "": it did */
 
     uv_timer_t timer;

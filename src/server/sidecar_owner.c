@@ -14,6 +14,7 @@
 #include "persist/persist.h"
 #include "persist/place.h"
 #include "server/colleague.h"
+#include "server/grace.h"
 #include "server/kept_file.h"
 #include "server/neighbour.h"
 #include "server/outgoing.h"
@@ -29,7 +30,9 @@
 
 enum {
     ANSWER_MS = 400, /* a daemon that has not answered by then is silent */
-    SCAN_SLICES_MAX = 64
+    SCAN_SLICES_MAX = 64,
+    PULL_LINK_MS = 10000 /* a source that refuses for so long, or cannot be
+                            reached, is left: another one may have the data */
 };
 
 static struct gate *
@@ -257,13 +260,48 @@ answer(struct sidecar_mode *mode, struct fence_order *order)
     }
 }
 
+static bool
+is_behind(const struct sidecar_mode *mode)
+{
+    return atomic_load(&mode->server->service.grace_until_ms) == GRACE_BEHIND;
+}
+
+/* The operator goes on with data that is older than a replica's: a word about
+ * all of this server, as REPLICAOF NO ONE is without a cluster. */
+static bool
+confirm_own_data(struct sidecar_mode *mode, const struct slot_set *set,
+                 char *ret_reason, size_t size)
+{
+    struct slot_set left;
+
+    topology_slots_of(mode->topology, mode->topology->myself, &left);
+    slot_set_subtract(&left, set);
+    if (!slot_set_is_empty(&left)) {
+        (void)snprintf(ret_reason, size,
+                       "this server came back with older data than a replica "
+                       "has: have that replica's node take over (CLUSTER "
+                       "FAILOVER), or name all %u slots of this node to go on "
+                       "with the older data",
+                       slot_set_count(&left) + slot_set_count(set));
+        return false;
+    }
+    atomic_store(&mode->server->service.leads_by_word, true);
+    grace_look(mode->server->replication);
+    sidecar_set_behind(mode->sidecar, is_behind(mode));
+    sidecar_refresh(mode->sidecar);
+    return true;
+}
+
 static void
 force(struct sidecar_mode *mode, struct fence_order *order)
 {
-    bool good =
-        sidecar_force_serve(mode->sidecar, &order->set,
-                            cluster_has_lease(&mode->cluster, clock_boot_ns()),
-                            order->reason, sizeof(order->reason));
+    bool good = mode->topology != NULL && is_behind(mode)
+                    ? confirm_own_data(mode, &order->set, order->reason,
+                                       sizeof(order->reason))
+                    : sidecar_force_serve(
+                          mode->sidecar, &order->set,
+                          cluster_has_lease(&mode->cluster, clock_boot_ns()),
+                          order->reason, sizeof(order->reason));
 
     order->answer.kind = good ? SIDECAR_FORCED : SIDECAR_REFUSED;
     order->answer.reason = order->reason;
@@ -334,6 +372,7 @@ begin_pull(void *ctx, const char *id, const struct slot_set *set)
     mode->pull = 0;
     mode->pull_near = false;
     mode->pull_linked = false;
+    mode->pull_lost_ms = sidecar_mode_now_ms();
     (void)snprintf(mode->pull_failure, sizeof(mode->pull_failure),
                    "the node has no address");
     if (node != NULL) {
@@ -376,6 +415,9 @@ look_at_link(struct sidecar_mode *mode, const struct pull_progress *progress)
     bool broke = mode->pull_linked &&
                  (!linked || progress->attempts != mode->pull_attempts);
 
+    if (linked || broke) {
+        mode->pull_lost_ms = sidecar_mode_now_ms();
+    }
     mode->pull_linked = linked;
     mode->pull_attempts = progress->attempts;
     if (broke && !mode->pull_near) {
@@ -400,6 +442,13 @@ look_at_pull(struct sidecar_mode *mode)
         return;
     }
     look_at_link(mode, &progress);
+    if (progress.reason[0] != '\0' &&
+        sidecar_mode_now_ms() - mode->pull_lost_ms >= PULL_LINK_MS) {
+        cancel_pull(mode);
+        sidecar_pull_ended(mode->sidecar, false, progress.reason,
+                           sidecar_mode_now_ms());
+        return;
+    }
     if (!mode->pull_near && progress.state == PULL_FOLLOWS &&
         progress.lag_bytes < SIDECAR_PULL_NEAR_BYTES) {
         mode->pull_near = true;
@@ -431,6 +480,7 @@ look_at_leader(struct sidecar_mode *mode)
 void
 sidecar_owner_look(struct sidecar_mode *mode)
 {
+    sidecar_set_behind(mode->sidecar, is_behind(mode));
     look_at_pull(mode);
     look_at_leader(mode);
 }

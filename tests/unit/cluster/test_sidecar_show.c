@@ -57,3 +57,22 @@ TEST(clients_are_sent_to_a_source_that_is_in_the_cluster)
     assert_int_equal(rig.state[5461], SLOT_HELD); /* B was forgotten */
     rig_fini(&rig);
 }
+
+TEST(slots_are_missing_while_a_replica_has_newer_data)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    assert_int_equal(rig.state[0], SLOT_SERVED);
+    sidecar_set_behind(rig.sidecar, true);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[0], SLOT_MISSING);
+    assert_int_equal(rig.state[16383], SLOT_AWAY);
+    sidecar_set_behind(rig.sidecar, false);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[0], SLOT_SERVED);
+    mem_free(file);
+    rig_fini(&rig);
+}

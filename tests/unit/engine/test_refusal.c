@@ -13,8 +13,9 @@
 #define LOADING "-LOADING Bloomery is loading the dataset in memory\r\n"
 #define BEHIND                                                                 \
     "-READONLY This server has restarted with older data than one of its "     \
-    "replicas has. It takes no writes until REPLICAOF makes it a replica, or " \
-    "REPLICAOF NO ONE confirms its own data.\r\n"
+    "replicas has. It takes no writes until it follows a server with newer "   \
+    "data, or REPLICAOF NO ONE (beside a node of a cluster SIDECAR "           \
+    "FORCE-SERVE) confirms its own data.\r\n"
 #define READONLY "-READONLY You can't write against a read only replica.\r\n"
 #define FEW      "-NOREPLICAS Not enough good replicas to write.\r\n"
 #define DOWN                                                                   \

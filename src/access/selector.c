@@ -6,6 +6,7 @@
  */
 #include "access/selector.h"
 
+#include "access/peer_names.h"
 #include "base/glob.h"
 #include "base/mem.h"
 
@@ -230,6 +231,15 @@ set_all_commands(struct selector *selector, bool allow)
     selector->from_all = allow;
 }
 
+/* Keeps the rule of a command or category that only other servers have. */
+static const char *
+apply_peer_name(struct selector *selector, struct slice rule)
+{
+    return peer_names_have((struct slice){ rule.data + 1, rule.len - 1 })
+               ? keep_rule(selector, rule)
+               : SELECTOR_UNKNOWN_COMMAND;
+}
+
 /* +@name and -@name. */
 static const char *
 apply_category(struct selector *selector, struct slice rule, bool allow)
@@ -247,7 +257,7 @@ apply_category(struct selector *selector, struct slice rule, bool allow)
         bit++;
     }
     if (known == NULL) {
-        return SELECTOR_UNKNOWN_COMMAND;
+        return apply_peer_name(selector, rule);
     }
     error = keep_rule(selector, rule);
     for (unsigned id = 0; error == NULL && id < CMD_ID_COUNT; id++) {
@@ -307,7 +317,7 @@ apply_command(struct selector *selector, struct slice rule, bool allow)
     if (bar > 0 && allow) {
         before = find_command((struct slice){ name.data, bar - 1 });
         if (before == NULL) {
-            return SELECTOR_UNKNOWN_COMMAND;
+            return apply_peer_name(selector, rule);
         }
         if (strchr(before->name, '|') != NULL) {
             return FIRST_ARG_OF_SUB;
@@ -320,7 +330,7 @@ apply_command(struct selector *selector, struct slice rule, bool allow)
         }
     }
     if (command == NULL) {
-        return SELECTOR_UNKNOWN_COMMAND;
+        return apply_peer_name(selector, rule);
     }
     error = keep_rule(selector, rule);
     if (error == NULL) {

@@ -158,3 +158,18 @@
 < -ERR This server has no ACL file: set the option aclfile in its configuration and restart it
 >! ACL LOAD
 < -ERR This server has no ACL file: set the option aclfile in its configuration and restart it
+# What only other servers have may be named, and does nothing.
+>! ACL SETUSER sentinel reset on >p allchannels +multi +slaveof +ping +exec +subscribe +config|rewrite +role +publish +info +client|setname +client|kill +script|kill
+< +OK
+>! ACL LIST
+~ .*user sentinel on sanitize-payload #[0-9a-f]+ &\* -@all \+multi \+slaveof \+ping \+exec \+subscribe \+config\|rewrite \+role \+publish \+info \+client\|setname \+client\|kill \+script\|kill.*
+>! ACL SETUSER app reset on nopass ~* +@all -@dangerous +SET -eval +mget +migrate +function +sort -evalsha +xgroup|create -script|flush +@json +set|k +cluster|meet
+< +OK
+>! ACL GETUSER app
+~ .*"\+@all -@dangerous \+set -eval \+mget \+migrate \+function \+sort -evalsha \+xgroup\|create -script\|flush \+@json \+set\|k \+cluster\|meet".*
+>! ACL SETUSER app +xgroup|nope
+< -ERR Error in ACL SETUSER modifier '+xgroup|nope': Unknown command or category name in ACL
+>! ACL SETUSER app "+set|a\nuser evil on nopass ~* +@all"
+< -ERR Error in ACL SETUSER modifier '+set|a user evil on nopass ~* +@all': Unknown command or category name in ACL
+>! ACL DRYRUN app SET k v
+< -ERR Command 'SET' not found

@@ -193,7 +193,9 @@ enum command_id {
 #define CMD(id, ...) CMD_ID_##id,
 #include "tbl/commands.def"
 #undef CMD
-    CMD_ID_COUNT
+    CMD_ID_COUNT,
+    /* The rows from here on exist only to be refused: no list has them. */
+    CMD_ID_LISTED = CMD_ID_EVAL,
 };
 
 /* Takes the rows, which stay the caller's, and builds the index over their
@@ -218,6 +220,13 @@ static inline unsigned
 command_id(const struct command *command)
 {
     return command->id;
+}
+
+/* Returns whether COMMAND, the man page and other lists show the row. */
+static inline bool
+command_is_listed(const struct command *command)
+{
+    return command->id < CMD_ID_LISTED;
 }
 
 static inline bool

@@ -177,7 +177,7 @@ reply_category(struct request *req, uint32_t category)
 {
     size_t place = reply_begin(req->reply), count = 0;
 
-    for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
+    for (unsigned id = 0; id < CMD_ID_LISTED; id++) {
         const struct command *command = command_at(id);
 
         if ((command->acl & category) != 0) {

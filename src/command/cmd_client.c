@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * CLIENT ID GETNAME SETNAME SETINFO INFO NO-EVICT NO-TOUCH REPLY. Each runs on
- * the loop of its connection; what other loops read changes under the
+ * CLIENT ID GETNAME SETNAME SETINFO INFO NO-EVICT NO-TOUCH CAPA REPLY. Each
+ * runs on the loop of its connection; what other loops read changes under the
  * registry's lock.
  */
 #include "command/cmd_client.h"
@@ -162,6 +162,27 @@ enum err
 cmd_client_no_touch(struct request *req)
 {
     return set_switch(req, &req->session->no_touch);
+}
+
+/* Later clients may have capabilities that are not known yet. */
+enum err
+cmd_client_capa(struct request *req)
+{
+    for (size_t i = 2; i < req->argc; i++) {
+        if (slice_is_word(req->argv[i], "redirect")) {
+            cmd_client_lock(req);
+            req->session->follows_redirects = true;
+            cmd_client_unlock(req);
+        }
+    }
+    reply_ok(req->reply);
+    return OK;
+}
+
+enum err
+cmd_client_import_source(struct request *req)
+{
+    return request_fail(req, ERR_CUSTOM, "Server is not in import mode");
 }
 
 /* Dispatch drops the replies; OFF and SKIP have none themselves. */

@@ -377,7 +377,8 @@ holds(const struct cmd_client_filter *filter, const struct candidate *who,
     case FILTER_ADDR:
         return address_is(who, false, value);
     case FILTER_CAPA:
-        return value.len == 0; /* no client can say that it has one */
+        return value.len == 0 ||
+               (session != NULL && session->follows_redirects);
     case FILTER_DB:
         return db_of(who) == filter->db[negated];
     case FILTER_FLAGS:

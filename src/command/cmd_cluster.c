@@ -320,14 +320,18 @@ cmd_asking(struct request *req)
     return err;
 }
 
-enum err
-cmd_readonly(struct request *req)
+/* Valkey's clients ask a replica outside a cluster, too, after CLIENT CAPA
+ * redirect; those of Redis learn that there is no cluster. */
+static enum err
+set_reads_replica(struct request *req, bool reads)
 {
-    enum err err = need_cluster(req);
+    enum err err = req->service->conf->dialect == CONF_DIALECT_VALKEY
+                       ? OK
+                       : need_cluster(req);
 
     if (err == OK) {
         cmd_client_lock(req);
-        req->session->reads_replica = true;
+        req->session->reads_replica = reads;
         cmd_client_unlock(req);
         reply_ok(req->reply);
     }
@@ -335,15 +339,13 @@ cmd_readonly(struct request *req)
 }
 
 enum err
+cmd_readonly(struct request *req)
+{
+    return set_reads_replica(req, true);
+}
+
+enum err
 cmd_readwrite(struct request *req)
 {
-    enum err err = need_cluster(req);
-
-    if (err == OK) {
-        cmd_client_lock(req);
-        req->session->reads_replica = false;
-        cmd_client_unlock(req);
-        reply_ok(req->reply);
-    }
-    return err;
+    return set_reads_replica(req, false);
 }

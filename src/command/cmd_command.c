@@ -72,7 +72,7 @@ cmd_command_count_subs(const struct command *command)
     if (!command->container) {
         return 0;
     }
-    for (unsigned id = command_id(command) + 1; id < CMD_ID_COUNT; id++) {
+    for (unsigned id = command_id(command) + 1; id < CMD_ID_LISTED; id++) {
         const char *name = command_at(id)->name;
 
         if (strncmp(name, command->name, prefix) != 0 || name[prefix] != '|') {
@@ -91,7 +91,8 @@ cmd_command_find(struct slice name)
     struct slice head, sub;
 
     if (bar == NULL) {
-        return command_find(name);
+        command = command_find(name);
+        return command != NULL && command_is_listed(command) ? command : NULL;
     }
     head = (struct slice){ name.data, (size_t)(bar - name.data) };
     sub = (struct slice){ bar + 1, name.len - head.len - 1 };
@@ -106,7 +107,7 @@ cmd_command_count_top(void)
 {
     unsigned count = 0;
 
-    for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
+    for (unsigned id = 0; id < CMD_ID_LISTED; id++) {
         count += !cmd_command_is_sub(command_at(id));
     }
     return count;
@@ -232,7 +233,7 @@ static void
 reply_all_info(struct request *req)
 {
     reply_array(req->reply, cmd_command_count_top());
-    for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
+    for (unsigned id = 0; id < CMD_ID_LISTED; id++) {
         if (!cmd_command_is_sub(command_at(id))) {
             reply_info(req, command_at(id));
         }
@@ -354,7 +355,7 @@ cmd_command_list(struct request *req)
         return err;
     }
     place = reply_begin(req->reply);
-    for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
+    for (unsigned id = 0; id < CMD_ID_LISTED; id++) {
         if (filter_takes(&filter, command_at(id), &work)) {
             reply_bulk_text(req->reply,
                             dialect_command_name(req->service, command_at(id)));
@@ -385,7 +386,7 @@ find_keys(struct request *req, struct keys_reply *to)
                                .with_flags = req->command->id ==
                                              CMD_ID_COMMAND_GETKEYSANDFLAGS };
     to->command = command_resolve(to->argv, to->argc, &words);
-    if (to->command == NULL) {
+    if (to->command == NULL || !command_is_listed(to->command)) {
         return request_fail(req, ERR_CUSTOM, "Invalid command specified");
     }
     if (to->command->keys.first == 0 || to->command->key_use == KEY_NOT) {

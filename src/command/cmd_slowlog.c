@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * SLOWLOG over admin/slowlog.
+ * SLOWLOG over admin/slowlog, and COMMANDLOG, which is Valkey's name of it and
+ * of two logs that this server does not keep.
  */
 #include "admin/slowlog.h"
 
@@ -116,20 +117,44 @@ show_all(struct request *req, uint64_t count)
     return request_end_piece(req, err, listing, listing_free, 0);
 }
 
-enum err
-cmd_slowlog_get(struct request *req)
+static enum err
+show(struct request *req, struct slice number)
 {
-    int64_t count = 10;
+    int64_t count;
 
-    if (args_left(&req->args) > 1) {
-        return help_wrong_subcommand(req);
-    }
-    if (args_left(&req->args) == 1 &&
-        (!slice_to_i64(args_bytes(&req->args), &count) || count < -1)) {
+    if (!slice_to_i64(number, &count) || count < -1) {
         return request_fail(req, ERR_CUSTOM,
                             "count should be greater than or equal to -1");
     }
     return show_all(req, count < 0 ? UINT64_MAX : (uint64_t)count);
+}
+
+/* Fails if COMMANDLOG names another log than the slow one. */
+static enum err
+check_type(struct request *req, struct slice type)
+{
+    if (slice_is_word(type, "slow")) {
+        return OK;
+    }
+    if (slice_is_word(type, "large-request") ||
+        slice_is_word(type, "large-reply")) {
+        return request_fail(req, ERR_CUSTOM,
+                            "this server keeps no log of type %.*s, only slow",
+                            slice_shown(type), type.data);
+    }
+    return request_fail(req, ERR_CUSTOM,
+                        "type should be one of the following: slow, "
+                        "large-request, large-reply");
+}
+
+enum err
+cmd_slowlog_get(struct request *req)
+{
+    if (args_left(&req->args) > 1) {
+        return help_wrong_subcommand(req);
+    }
+    return show(req, args_left(&req->args) == 1 ? args_bytes(&req->args)
+                                                : slice_lit("10"));
 }
 
 enum err
@@ -145,4 +170,28 @@ cmd_slowlog_reset(struct request *req)
     slowlog_reset(req->service->slowlog);
     reply_ok(req->reply);
     return OK;
+}
+
+enum err
+cmd_commandlog_get(struct request *req)
+{
+    enum err err = check_type(req, req->argv[3]);
+
+    return err == OK ? show(req, req->argv[2]) : err;
+}
+
+enum err
+cmd_commandlog_len(struct request *req)
+{
+    enum err err = check_type(req, req->argv[2]);
+
+    return err == OK ? cmd_slowlog_len(req) : err;
+}
+
+enum err
+cmd_commandlog_reset(struct request *req)
+{
+    enum err err = check_type(req, req->argv[2]);
+
+    return err == OK ? cmd_slowlog_reset(req) : err;
 }

@@ -20,6 +20,14 @@
  * EXEC begins no further walk. */
 enum { WALKS_NS = 100 * 1000 * 1000 };
 
+/* Admission refuses scripts (admit_by_all), but a log is not admitted. */
+enum err
+cmd_script(struct request *req)
+{
+    (void)req;
+    return ERR_SCRIPTS;
+}
+
 /* ---- MULTI, DISCARD ------------------------------------------------------ */
 
 enum err

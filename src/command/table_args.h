@@ -10,6 +10,12 @@
     {                                                                          \
         .first = 1, .last = 1, .step = 1                                       \
     }
+/* Of the rows that answer that there are no scripts. */
+#define SCRIPT_FIELDS                                                          \
+    .arity = -1, .flags = CMD_LOADING | CMD_STALE | CMD_SKIP_MONITOR,          \
+    .acl = ACL_SLOW | ACL_SCRIPTING, .group = "scripting", .since = "1.0.0",   \
+    .complexity = "O(1)", .summary = "Refused: there are no scripts."
+
 #define ALL_KEYS                                                               \
     {                                                                          \
         .first = 1, .last = -1, .step = 1                                      \

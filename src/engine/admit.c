@@ -4,6 +4,7 @@
  */
 #include "engine/admit.h"
 
+#include "base/metrics.h"
 #include "engine/dialect.h"
 #include "engine/pause.h"
 #include "engine/refusal.h"
@@ -13,6 +14,7 @@
 #include "engine/txn.h"
 #include "net/conn.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 /* ---- the request --------------------------------------------------------- */
@@ -56,6 +58,9 @@ unknown_subcommand(struct request *req)
         name[i] = (char)(container->name[i] & ~0x20); /* letters only */
     }
     name[i] = '\0';
+    if (container->id == CMD_ID_CLIENT) {
+        metric_add(METRIC_UNKNOWN_CLIENT_WORDS, 1);
+    }
     return request_fail(req, ERR_UNKNOWN_SUB,
                         "unknown subcommand '%.*s'. Try %s HELP.",
                         slice_shown(sub), sub.data, name);
@@ -218,6 +223,31 @@ flags_for_data(const struct request *req)
                                       : flags;
 }
 
+/* A replica sends a client that can follow to its primary (CLIENT CAPA): with
+ * writes, and with reads until READONLY. */
+static enum err
+redirect_check(const struct request *req)
+{
+    const struct service *service = req->service;
+    const struct session *session = req->session;
+    uint32_t flags = req->command->flags;
+
+    if (!service->role.replica || !session->follows_redirects ||
+        service->cluster != NULL) {
+        return OK;
+    }
+    if (req->command->id == CMD_ID_EXEC) {
+        flags |= txn_flags(session);
+    }
+    if ((flags & CMD_WRITE) == 0 &&
+        ((flags & CMD_READONLY) == 0 || session->reads_replica)) {
+        return OK;
+    }
+    (void)snprintf(req->worker->detail, sizeof(req->worker->detail),
+                   "%.255s:%" PRIu32, service->role.host, service->role.port);
+    return ERR_REDIRECT;
+}
+
 /* Admits by all rules. */
 static enum err
 admit_by_all(const struct request *req, bool routes)
@@ -225,8 +255,13 @@ admit_by_all(const struct request *req, bool routes)
     const struct command *command = req->command;
     const struct service *service = req->service;
     uint32_t flags = command->flags;
-    enum err err = routes && route_is_on(req) ? route_check(req) : OK;
+    enum err err = command->id >= CMD_ID_LISTED ? ERR_SCRIPTS
+                   : routes && route_is_on(req) ? route_check(req)
+                                                : OK;
 
+    if (err == OK) {
+        err = redirect_check(req);
+    }
     if (err != OK) {
         return err;
     }

@@ -255,6 +255,8 @@ route_count(enum err err)
     case ERR_TRYAGAIN:
         metric_add(METRIC_CLUSTER_TRYAGAIN, 1);
         break;
+    case ERR_REDIRECT: /* outside a cluster */
+        break;
     case ERR_CROSSSLOT:
         metric_add(METRIC_CLUSTER_CROSSSLOT, 1);
         break;

@@ -36,7 +36,7 @@ void route_count(enum err err);
 void route_command_ends(const struct request *req);
 
 /* Returns whether the error is a redirect or refusal of route_check, which EXEC
- * passes on as it is. */
+ * passes on as it is; ERR_REDIRECT of admission is among them. */
 static inline bool
 route_is_refusal(enum err err)
 {

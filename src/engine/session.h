@@ -67,8 +67,9 @@ struct session {
     bool subscribed; /* has subscriptions in RESP2: few commands are allowed */
     bool asking;     /* after ASKING: the next command may use a slot that the
                         server exports */
-    bool reads_replica;  /* READONLY: reads what a replica has */
-    bool was_subscribed; /* ever: held output may have messages in RESP2 */
+    bool reads_replica;     /* READONLY: reads what a replica has */
+    bool follows_redirects; /* CLIENT CAPA redirect; RESET keeps it */
+    bool was_subscribed;    /* ever: held output may have messages in RESP2 */
     enum session_reply reply_mode;
     struct receiver receiver; /* of messages, invalidations and MONITOR lines */
     struct txn *txn;          /* NULL unless in MULTI or WATCH */

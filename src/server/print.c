@@ -42,7 +42,7 @@ static const struct {
 static void
 print_commands(FILE *to)
 {
-    for (unsigned i = 0; i < CMD_ID_COUNT; i++) {
+    for (unsigned i = 0; i < CMD_ID_LISTED; i++) {
         const struct command *command = &command_rows[i];
 
         (void)fprintf(to, "%-20s arity %-3d since %-7s %s\n", command->name,

@@ -115,7 +115,7 @@ print_man_commands(FILE *to)
 
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         (void)fprintf(to, ".Ss %s\n.Bl -tag -width Ds\n", groups[i].title);
-        for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
+        for (unsigned id = 0; id < CMD_ID_LISTED; id++) {
             const struct command *command = &command_rows[id];
 
             if (strcmp(command->group, groups[i].name) != 0) {
@@ -128,7 +128,7 @@ print_man_commands(FILE *to)
         }
         (void)fputs(".El\n", to);
     }
-    CHECK(printed == CMD_ID_COUNT);
+    CHECK(printed == CMD_ID_LISTED);
 }
 
 /* ---- Markdown ------------------------------------------------------------ */
@@ -141,7 +141,7 @@ print_subcommands(FILE *to, const struct command *container)
     const char *between = ":";
     size_t skipped = strlen(container->name) + 1;
 
-    for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
+    for (unsigned id = 0; id < CMD_ID_LISTED; id++) {
         const struct command *command = &command_rows[id];
 
         if (contains(container, command) && !is_help(command)) {
@@ -174,7 +174,7 @@ print_page_commands(FILE *to)
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         (void)fprintf(to, "\n### %s\n\n| command | what it does |\n|---|---|\n",
                       groups[i].title);
-        for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
+        for (unsigned id = 0; id < CMD_ID_LISTED; id++) {
             const struct command *command = &command_rows[id];
 
             if (strcmp(command->group, groups[i].name) == 0 &&

@@ -202,5 +202,16 @@
 # What clients try and may be refused.
 > CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type x
 < -ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.
-> CLIENT CAPA redirect
-< -ERR unknown subcommand 'CAPA'. Try CLIENT HELP.
+# A primary has nobody to send a client to. Unknown capabilities are ignored.
+>! CLIENT CAPA redirect and-more
+< +OK
+>! CLIENT CAPA
+< -ERR wrong number of arguments for 'client|capa' command
+>! GET k
+< null
+>! CLIENT LIST CAPA r ID 0
+~ .*
+>! CLIENT IMPORT-SOURCE on
+< -ERR Server is not in import mode
+>! CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type none
+< -ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.

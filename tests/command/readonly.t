@@ -2,6 +2,8 @@
 #
 # READONLY, READWRITE and ASKING without a cluster.
 @oracle
+>! CONFIG SET dialect redis
+< +OK
 > READONLY
 < -ERR This instance has cluster support disabled
 > READWRITE
@@ -10,3 +12,10 @@
 < -ERR This instance has cluster support disabled
 > readonly x
 < -ERR wrong number of arguments for 'readonly' command
+# Valkey's clients may ask a replica so outside a cluster, too.
+>! CONFIG SET dialect valkey
+< +OK
+>! READONLY
+< +OK
+>! READWRITE
+< +OK

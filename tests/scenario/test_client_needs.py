@@ -231,7 +231,7 @@ CLIENT PAUSE 0                      => OK
 CLIENT UNPAUSE                      => OK
 CLIENT NOSUCH                       => SUB
 CLIENT MAINT_NOTIFICATIONS ON       => SUB
-CLIENT CAPA redirect                => SUB
+CLIENT CAPA redirect                => OK
 COMMAND                             => LIST
 COMMAND COUNT                       => INT
 COMMAND INFO bf.add nope            => \*2 \| \*10 .*
@@ -251,8 +251,8 @@ CONFIG RESETSTAT                    => OK
 CLUSTER SLOTS                       => NOCLUSTER
 CLUSTER SHARDS                      => NOCLUSTER
 CLUSTER NODES                       => NOCLUSTER
-READONLY                            => NOCLUSTER
-READWRITE                           => NOCLUSTER
+READONLY                            => OK
+READWRITE                           => OK
 ASKING                              => NOCLUSTER
 SENTINEL MASTERS                    => UNKNOWN
 ROLE                                => \*3 \| "master" \| :\d+ \| \*0
@@ -455,7 +455,7 @@ CLIENT SETINFO LIB-NAME node-redis  => +OK
 CLIENT SETINFO LIB-VER 6.3.1        => +OK
 CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type none => -ERR unknown subcommand
 CLIENT TRACKING ON                  => +OK
-READONLY                            => -ERR This instance has cluster support disabled
+READONLY                            => +OK
 """,
     "ioredis 6": r"""
 hello 3                             => %7
@@ -473,7 +473,7 @@ INFO REPLICATION                    => =
 HELLO 3 SETNAME app                 => %7
 CLIENT TRACKING ON OPTIN            => +OK
 SELECT 1                            => +OK
-READONLY                            => -ERR This instance has cluster support disabled
+READONLY                            => +OK
 CLIENT NO-TOUCH ON                  => +OK
 CLIENT NO-EVICT ON                  => +OK
 CLIENT SETINFO LIB-NAME rueidis     => +OK
@@ -501,7 +501,7 @@ SELECT 0                            => +OK
 CLIENT SETNAME app                  => +OK
 CLIENT SETINFO lib-name jedis       => +OK
 CLIENT SETINFO lib-ver 7.0.0        => +OK
-READONLY                            => -ERR This instance has cluster support disabled
+READONLY                            => +OK
 PING                                => +PONG
 """,
     "predis 3": r"""

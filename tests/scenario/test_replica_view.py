@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from lib import replicas, servers
+from lib import replicas, resp, servers
 from lib.servers import wait_until
 
 # These come after the fields of Redis.
@@ -262,3 +262,36 @@ def test_redis_cli_gets_that_reason_too(start_server, tmp_path, option):
                            *words], stdout=subprocess.PIPE, timeout=30,
                           stderr=subprocess.STDOUT)
     assert done.returncode != 0 and REFUSED in done.stdout.decode()
+
+
+def test_a_replica_sends_clients_that_can_follow_to_its_primary(pair):
+    """CLIENT CAPA redirect, as in Valkey 9: writes always, reads until READONLY.
+    Another client is served as before."""
+    to = "REDIRECT 127.0.0.1:%d" % pair.primary.port
+    with pair.replica.conn() as conn, pair.replica.conn() as other:
+        assert conn.call("CLIENT", "CAPA", "nothing", "REDIRECT") == b"OK"
+        for words in (("BF.EXISTS", "k", "a"), ("GET", "k"), ("DBSIZE",),
+                      ("BF.ADD", "k", "a"), ("DEL", "k")):
+            assert str(conn.call(*words)) == to, words
+        assert conn.call("PING") == b"PONG"
+        assert conn.call("PUBLISH", "news", "x") == 0
+        # Each command of a pipeline, and a transaction as a whole.
+        conn.send(b"".join(resp.command("BF.EXISTS", "k", i) for i in range(9)))
+        assert [str(conn.read()) for _ in range(9)] == [to] * 9
+        assert conn.call("MULTI") == b"OK"
+        assert str(conn.call("BF.ADD", "k", "a")) == to
+        assert str(conn.call("EXEC")).startswith("EXECABORT")
+        # READONLY allows reads, and writes are still sent away.
+        assert conn.call("READONLY") == b"OK"
+        assert conn.call("BF.EXISTS", "k", "a") == 0
+        assert str(conn.call("BF.ADD", "k", "a")) == to
+        assert conn.call("READWRITE") == b"OK"
+        assert str(conn.call("GET", "k")) == to
+        assert conn.call("RESET") == b"RESET"
+        assert str(conn.call("GET", "k")) == to
+        assert len(other.call("CLIENT", "LIST", "CAPA", "r").splitlines()) == 1
+        assert other.call("BF.EXISTS", "k", "a") == 0
+        assert str(other.call("BF.ADD", "k", "a")).startswith("READONLY")
+    with pair.primary.conn() as conn:
+        assert conn.call("CLIENT", "CAPA", "redirect") == b"OK"
+        assert conn.call("BF.ADD", "k", "a") == 1

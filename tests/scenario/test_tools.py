@@ -301,7 +301,7 @@ REFUSED = [
     (("--cluster", "info", "127.0.0.1:{port}"),
      b"is not configured as a cluster node"),
     (("-e", "CLUSTER", "SLOTS"), b"cluster support disabled"),
-    (("-e", "--eval", "/dev/null"), b"ERR unknown command 'EVAL'"),
+    (("-e", "--eval", "/dev/null"), b"ERR scripts are not supported"),
 ]
 
 

@@ -57,6 +57,18 @@ clock_wall_ms_at(uint64_t mono_ns)
     return (read_wall_ns + (mono_ns - read_mono_ns)) / MS;
 }
 
+int64_t
+clock_jump_ms(int64_t *pace, uint64_t wall_ms, uint64_t boot_ns)
+{
+    enum { JUMP_MS = 60 * 1000 };
+    int64_t before = *pace;
+    int64_t jump;
+
+    *pace = (int64_t)wall_ms - (int64_t)(boot_ns / MS);
+    jump = before != 0 ? *pace - before : 0;
+    return jump >= JUMP_MS || jump <= -JUMP_MS ? jump : 0;
+}
+
 uint64_t
 clock_wall_us(void)
 {

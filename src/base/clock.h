@@ -21,5 +21,10 @@ uint64_t clock_wall_ms_at(uint64_t mono_ns);
 /* Likewise, but the time in which the machine was suspended counts. */
 uint64_t clock_boot_ns(void);
 
+/* Returns by how many milliseconds the system's clock has been set since the
+ * last call, or 0: less than a minute. Suspended time is no jump. *pace is 0
+ * before the first call. Keep calling it: a slow drift is none. */
+int64_t clock_jump_ms(int64_t *pace, uint64_t wall_ms, uint64_t boot_ns);
+
 /* CPU time of the calling thread. */
 uint64_t clock_thread_cpu_ns(void);

@@ -167,9 +167,15 @@ describe_key(struct request *req)
         req, request_arena_copy(req, (struct slice){ digits, sizeof(digits) }));
 }
 
-static void
-describe_creation(struct request *req, const struct bloom *bloom,
-                  uint64_t incarnation, uint64_t expires_at_ms)
+enum err
+bloom_make_begin_again(struct request *req)
+{
+    return request_effect_begin(req, CREATE_WORDS);
+}
+
+void
+bloom_make_describe(struct request *req, const struct bloom *bloom,
+                    uint64_t incarnation, uint64_t expires_at_ms)
 {
     struct bloom_params made = { .struct_size = sizeof(made) };
     struct slice seed = { (const char *)made.seed, BLOOM_SEED_BYTES };
@@ -342,7 +348,7 @@ bloom_make_create(struct request *req, const struct bloom_insert *insert,
             return err;
         }
     }
-    describe_creation(req, *ret_bloom, incarnation, insert->expires_at_ms);
+    bloom_make_describe(req, *ret_bloom, incarnation, insert->expires_at_ms);
     req->dirty++;
     keys_made(req, &req->key);
     return OK;

@@ -155,6 +155,12 @@ MUST_CHECK enum err bloom_make_create(struct request *req,
                                       const struct bloom_insert *insert,
                                       struct bloom **ret_bloom);
 
+/* Begins the effect that creates a filter which was emptied, and describes the
+ * filter once it is. expires_at_ms: 0 if it stays. */
+MUST_CHECK enum err bloom_make_begin_again(struct request *req);
+void bloom_make_describe(struct request *req, const struct bloom *bloom,
+                         uint64_t incarnation, uint64_t expires_at_ms);
+
 /* The most words of an effect behind what creates the filter, with a place for
  * each item (bloom/adds.h); or if it creates nothing. */
 #define BLOOM_PLACED_WORDS(items) (5 + 2 * (items))

@@ -64,11 +64,23 @@ empty_in_place(struct request *req, struct entry *entry)
     entry->incarnation = next_incarnation(entry->incarnation);
 }
 
+/* An ageing filter begins with the present clock, also if it has seen a later
+ * one. Since its effect must say that time, it is the creation of a filter. A
+ * log that has BF.RESET itself is older: there the filter kept its time. */
+static enum err
+begin_reset(struct request *req, const struct entry *entry, bool *ret_begins)
+{
+    *ret_begins = bloom_kind(&entry->bloom) == BLOOM_AGEING && !req->obey;
+    return *ret_begins ? bloom_make_begin_again(req) : OK;
+}
+
 /* Never refused for lack of memory, since it frees some. */
 enum err
 cmd_bf_reset(struct request *req)
 {
     struct entry *entry = keys_open(req, &req->key);
+    bool begins = false;
+    enum err err;
 
     if (entry == NULL) {
         return ERR_BF_NOT_FOUND;
@@ -76,9 +88,18 @@ cmd_bf_reset(struct request *req)
     if (bloom_is_incomplete(&entry->bloom)) {
         return ERR_BF_INCOMPLETE;
     }
+    err = begin_reset(req, entry, &begins);
+    if (err != OK) {
+        return err;
+    }
     if (bloom_size(&entry->bloom) < REPLACE_BYTES ||
         !replace_empty(req, entry)) {
         empty_in_place(req, entry);
+    }
+    if (begins) {
+        ageing_begin(&entry->bloom, req->now_ms);
+        bloom_make_describe(req, &entry->bloom, entry->incarnation,
+                            keyspace_expiry(req->keyspace, &req->key, entry));
     }
     keys_walk_again(req, &req->key);
     req->dirty = 1;

@@ -80,6 +80,16 @@ bloom_contains_at(const struct bloom *bloom, struct bloom_hash hash,
 /* Most items are in no generation, or in one that nobody can predict, so each
  * layer is asked for all items. */
 void
+ageing_begin(struct bloom *bloom, uint64_t now_ms)
+{
+    struct bloom_extra *extra = bloom_extra_of(bloom);
+
+    CHECK(bloom_kind(bloom) == BLOOM_AGEING && bloom->count == 1 &&
+          bloom_items(bloom) == 0);
+    extra->turn = turns_at(extra->seconds, extra->generations, now_ms);
+}
+
+void
 ageing_contains_batch(const struct bloom *bloom,
                       const struct bloom_hash *hashes, size_t count,
                       uint64_t now_ms, bool *ret_found)

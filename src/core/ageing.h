@@ -25,6 +25,9 @@
 /* Returns the turn of a filter's newest generation; 0 of other kinds. */
 uint64_t ageing_turn(const struct bloom *bloom);
 
+/* Makes this time the filter's, which must be empty: also an earlier one. */
+void ageing_begin(struct bloom *bloom, uint64_t now_ms);
+
 /* Does what bloom_contains_batch() does, at a time. Any kind. */
 void ageing_contains_batch(const struct bloom *bloom,
                            const struct bloom_hash *hashes, size_t count,

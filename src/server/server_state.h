@@ -71,6 +71,7 @@ struct server {
     uint64_t loading_shown_ns; /* when its progress was logged last */
 
     uint64_t reserve_seen; /* by watch.c */
+    int64_t clock_pace;    /* likewise: clock_jump_ms() */
 
     _Atomic unsigned shutdown_flags; /* of the SHUTDOWN command; any thread */
     uint64_t stop_waits_until_ns;    /* a stop waits for replicas; 0: none */

@@ -32,6 +32,22 @@ warn_of_memory(struct server *server)
     }
 }
 
+static void
+warn_of_clock(struct server *server)
+{
+    int64_t jump_ms =
+        clock_jump_ms(&server->clock_pace, clock_wall_ms(), clock_boot_ns());
+
+    if (jump_ms != 0) {
+        log_warn("server.clock",
+                 "the clock was set: times to live end earlier or later, and "
+                 "ageing filters lose items early (clock set ahead), or forget "
+                 "none until it has caught up (clock set back); BF.RESET "
+                 "begins a filter anew",
+                 "by_ms=%lld", (long long)jump_ms);
+    }
+}
+
 void
 watch_tick(struct server *server)
 {
@@ -39,6 +55,7 @@ watch_tick(struct server *server)
     uint64_t sync_ns;
 
     warn_of_memory(server);
+    warn_of_clock(server);
     sampler_run(service->sampler, clock_mono_ns());
     sync_ns = journal_take_longest_sync_ns(persist_journal(server->persist));
     if (sync_ns > 0) {

@@ -313,9 +313,14 @@ put_insert(struct cat *cat, struct slice *argv, size_t argc)
     size_t step = found.placed ? 2 : 1;
     size_t first = found.list + step; /* of the items */
     size_t count = first < argc ? (argc - first + step - 1) / step : 0;
+    const struct slice remove[] = { slice_lit("DEL"), argv[1] };
 
     if ((found.flags & INSERT_MAKES) == 0) {
         return put_adds(cat, argv[1], argv + first, count, step);
+    }
+    if ((found.flags & INSERT_TIMED) != 0 &&
+        !put_command(cat, remove, 2)) { /* BF.RESET is such a creation */
+        return false;
     }
     if ((found.flags & INSERT_SHAPE) != 0) {
         return put_creation(cat, argv, found.list) &&

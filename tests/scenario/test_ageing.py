@@ -5,8 +5,10 @@
 # replica. No item may be missing within its time, and all servers have the same bits.
 # ROUNDS=1000000 is a long run.
 
+import ctypes
 import os
 import random
+import struct
 import time
 
 import pytest
@@ -124,6 +126,45 @@ def test_a_replica_has_the_same_bits_and_can_take_over(group, truth):
     nodes[0].crash()
     nodes[0].restart()
     assert replicas.digest(nodes[0]) == before
+
+
+def test_a_reset_begins_with_the_present_clock(group):
+    """A filter that saw a clock one year ahead. On all servers alike."""
+    nodes = [group.node("--appendonly", "yes"), group.node()]
+    replicas.follow(nodes[1], nodes[0])
+    conn = nodes[0].conn()
+    for key, capacity in (("small", "100"), ("large", "2000000")):
+        turns = [0, 0]
+        conn.call("BF.RESERVE", key, "0.01", capacity, "AGEING", "36000",
+                  "GENERATIONS", "4")
+        turns[0] = int(time.time() * 1000) * 4 // 36000000
+        conn.call("BF.ADD", key, "a")
+        dump = conn.call("DUMP", key)
+        turn = next(t for t in (turns[0], turns[0] + 1)
+                    if dump.count(struct.pack("<Q", t)) == 1)
+        ahead = dump[:-8].replace(struct.pack("<Q", turn),
+                                  struct.pack("<Q", turn + 365 * 24 * 4))
+        ahead += struct.pack("<Q", xxh3(ahead))
+        assert conn.call("RESTORE", key, "0", ahead, "REPLACE") == b"OK"
+        conn.call("PEXPIREAT", key, "4000000000000")
+        conn.call("BF.ADD", key, "b")
+        assert conn.call("BF.RESET", key) == b"OK"
+        assert conn.call("BF.CARD", key) == 0
+        assert conn.call("PEXPIRETIME", key) == 4000000000000
+        fresh = conn.call("DUMP", key)
+        assert any(struct.pack("<Q", t) in fresh for t in (turn, turn + 1))
+        assert conn.call("BF.ADD", key, "a") == 1
+    replicas.wait_even(*nodes)
+    before = replicas.digest(nodes[0])
+    nodes[0].crash()
+    nodes[0].restart()
+    assert replicas.digest(nodes[0]) == before
+
+
+def xxh3(data):
+    function = ctypes.CDLL("libxxhash.so.0").XXH3_64bits
+    function.restype = ctypes.c_uint64
+    return function(ctypes.c_char_p(data), ctypes.c_size_t(len(data)))
 
 
 def test_an_idle_filter_forgets(group):

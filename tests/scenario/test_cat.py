@@ -94,6 +94,8 @@ def change(conn):
     do(conn, "PERSIST", "full")
     do(conn, "COPY", "forgets", "reset")
     do(conn, "BF.RESET", "reset")
+    do(conn, "COPY", "ages", "ages again")
+    do(conn, "BF.RESET", "ages again")
     do(conn, "BF.ADD", "deleted", "a")
     do(conn, "DEL", "deleted")
     conn.pipeline([("MULTI",), ("BF.ADD", "in-exec", "a"),

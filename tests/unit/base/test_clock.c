@@ -54,6 +54,24 @@ TEST(the_wall_clock_at_a_moment_is_never_ahead)
 }
 
 /* Waits on the monotonic clock, at most 10 s, for CPU time to pass. */
+TEST(a_clock_that_is_set_has_jumped)
+{
+    const uint64_t ms = 1000 * 1000;
+    const uint64_t minute = 60 * 1000;
+    int64_t pace = 0;
+
+    assert_int_equal(clock_jump_ms(&pace, 5000000, 7 * ms), 0);
+    assert_int_equal(clock_jump_ms(&pace, 5000100, 107 * ms), 0);
+    assert_int_equal(clock_jump_ms(&pace, 5000100 + minute, 107 * ms), minute);
+    assert_int_equal(clock_jump_ms(&pace, 5000100 + minute, 107 * ms), 0);
+    assert_int_equal(clock_jump_ms(&pace, 5000100 - minute, 107 * ms),
+                     -2 * (int64_t)minute);
+    for (uint64_t i = 1; i < 100; i++) { /* a drift */
+        assert_int_equal(
+            clock_jump_ms(&pace, 5000100 - minute + i * 3000, 107 * ms), 0);
+    }
+}
+
 TEST(the_cpu_clock_counts_the_work_of_the_thread_only)
 {
     uint64_t start_ns = clock_mono_ns();

@@ -78,6 +78,7 @@ sidecar_free(struct sidecar *sidecar)
     mem_free(sidecar->lost_ms);
     mem_free(sidecar->state);
     mem_free(sidecar->ask_source);
+    mem_free(sidecar->silent);
     sidecar_peers_fini(sidecar);
     mem_free(sidecar);
 }

@@ -25,6 +25,8 @@ struct sidecar_map {
     const struct topology *topology;
     const uint8_t *state;   /* [CLUSTER_SLOTS] */
     const uint16_t *source; /* [CLUSTER_SLOTS] */
+    const bool *silent;     /* by node: its daemon has not answered the last
+                               survey */
     /* By the clock of the events: no slot that LEAVES is served from then on,
      * until the next map. */
     uint64_t leaving_until_ms;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cluster/sidecar_show.h"
 
-#include "cluster/sidecar_state.h"
+#include "base/mem.h"
+#include "cluster/sidecar_peers.h"
 #include "cluster/view.h"
 
 /* Returns the node to ask for the slots that are being pulled;
@@ -77,6 +78,23 @@ show_given(struct sidecar *sidecar)
     }
 }
 
+static void
+show_silent(struct sidecar *sidecar)
+{
+    const struct topology *topology = sidecar->topology;
+
+    if (sidecar->silent_room < topology->count) {
+        mem_free(sidecar->silent);
+        sidecar->silent = mem_alloc(topology->count * sizeof(bool));
+        sidecar->silent_room = topology->count;
+    }
+    for (size_t i = 0; i < topology->count; i++) {
+        uint16_t at = sidecar_peer_of(sidecar, topology->nodes[i].id);
+
+        sidecar->silent[i] = sidecar->peers[at].silent;
+    }
+}
+
 void
 sidecar_show(struct sidecar *sidecar)
 {
@@ -88,6 +106,8 @@ sidecar_show(struct sidecar *sidecar)
     memset(sidecar->state, SLOT_AWAY, CLUSTER_SLOTS);
     memset(sidecar->ask_source, 0xff,
            CLUSTER_SLOTS * sizeof(*sidecar->ask_source));
+    show_silent(sidecar);
+    map.silent = sidecar->silent;
     show_owned(sidecar);
     if (sidecar->role == SIDECAR_FOLLOWS) {
         show_copies(sidecar);

@@ -55,6 +55,7 @@ struct sidecar_survey {
     struct sidecar_holder *fresh; /* [CLUSTER_SLOTS], of the round that runs */
     struct sidecar_holder *found; /* likewise, of the last one */
     bool complete;                /* nobody was silent in it */
+    bool other_silent; /* in the round that runs: others than before are */
 };
 
 /* Slots on their way to us, from one source:
@@ -184,6 +185,8 @@ struct sidecar {
 
     uint8_t *state;       /* [CLUSTER_SLOTS] as it was published */
     uint16_t *ask_source; /* [CLUSTER_SLOTS] likewise */
+    bool *silent;         /* by node, likewise */
+    size_t silent_room;
 };
 
 /* Our own node, and its epoch + 1. */

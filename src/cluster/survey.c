@@ -63,6 +63,8 @@ end_round(struct sidecar *sidecar)
     survey->found = survey->fresh;
     survey->fresh = found;
     survey->complete = survey->silent == 0;
+    sidecar->changed |= survey->other_silent;
+    survey->other_silent = false;
     survey->rounds++;
     survey->next_ms =
         survey->since_ms + (is_settled(sidecar) ? pause_ms : ROUND_SOON_MS);
@@ -177,6 +179,7 @@ survey_answered(struct sidecar *sidecar, uint64_t number,
     }
     CHECK(survey->open > 0);
     peer->number = 0;
+    survey->other_silent |= peer->silent != (answer->kind != SIDECAR_HOLDS);
     peer->silent = answer->kind != SIDECAR_HOLDS;
     survey->open--;
     if (answer->kind == SIDECAR_HOLDS) {

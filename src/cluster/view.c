@@ -117,8 +117,19 @@ count_slots(struct cluster_view *view)
         view->failed += (topology->nodes[owner].flags & NODE_FAIL) != 0;
         view->failing += (topology->nodes[owner].flags & NODE_PFAIL) != 0;
         slot_set_add(&owners, owner);
+        view->owned += owner == view->leader;
     }
     view->shards = slot_set_count(&owners);
+}
+
+static void
+count_replicas(struct cluster_view *view)
+{
+    int at = view->leader < 0 ? -1 : view->nodes[view->leader].first_replica;
+
+    for (; at >= 0; at = view->nodes[at].next_replica) {
+        view->replicas += !view->nodes[at].failed;
+    }
 }
 
 struct cluster_view *
@@ -158,6 +169,7 @@ view_new(struct topology *topology, const struct view_options *options,
     }
     link_replicas(view);
     count_slots(view);
+    count_replicas(view);
     if (!view_text_write(view)) {
         view->topology = NULL;
         view_free(view);
@@ -180,6 +192,16 @@ view_free(struct cluster_view *view)
     topology_free(view->topology);
     mem_free(view->nodes);
     mem_free(view);
+}
+
+void
+view_set_silent(struct cluster_view *view, const bool *silent)
+{
+    view->silent = 0;
+    for (size_t i = 0; i < view->topology->count; i++) {
+        view->nodes[i].silent = silent[i];
+        view->silent += silent[i];
+    }
 }
 
 /* ---- the map ------------------------------------------------------------- */

@@ -41,6 +41,9 @@ struct cluster_view *view_new(struct topology *topology,
                               const uint8_t *states, const uint16_t *sources);
 void view_free(struct cluster_view *view); /* NULL is fine */
 
+/* Notes which daemons are silent, by node, before the view is shown. */
+void view_set_silent(struct cluster_view *view, const bool *silent);
+
 /* Returns the node that owns the slot, or NULL. */
 static inline const struct view_node *
 view_owner(const struct cluster_view *view, unsigned slot)

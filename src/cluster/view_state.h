@@ -52,6 +52,7 @@ struct view_node {
     unsigned port[2];     /* for plain clients, and for those with TLS; 0: the
                              node's port and the offset make none */
     bool failed;
+    bool silent; /* the daemon has not answered at the last survey */
     int next_replica, first_replica; /* lists by primary; -1 ends them */
     char place[TOPOLOGY_HOST_MAX];   /* what host points to if it is placed */
     char redirect[2][TOPOLOGY_HOST_MAX + 8]; /* "<endpoint>:<port>" */
@@ -74,9 +75,12 @@ struct cluster_view {
     unsigned assigned, failing, failed; /* slots with an owner; whose owner is
                                            PFAIL, or FAIL */
     unsigned shards;                    /* primaries with slots: cluster_size */
-    bool primary;                       /* this node is one */
-    int leader; /* index of this node, or of its primary if it
-                   is a replica; -1: unknown */
+    unsigned owned;    /* slots of this node, or of its primary */
+    unsigned replicas; /* of the same primary, but those that are FAIL */
+    unsigned silent;   /* daemons */
+    bool primary;      /* this node is one */
+    int leader;        /* index of this node, or of its primary if it
+                          is a replica; -1: unknown */
     struct cluster_settings settings;
     bool has_plain, has_tls, has_both;          /* ports of daemons */
     struct view_text reply[VIEW_REPLIES][2][2]; /* by TLS and RESP3 */

@@ -35,6 +35,9 @@ add_view(struct info_cluster *figures, const struct cluster_view *view)
     figures->my_epoch = view->topology->my_epoch;
     figures->nodes = view->topology->count;
     figures->assigned = view->assigned;
+    figures->owned = view->owned;
+    figures->replicas = view->replicas;
+    figures->silent = view->silent;
     for (unsigned i = 0; i < SLOT_STATES; i++) {
         figures->slots[i] = view->count[i];
     }
@@ -96,6 +99,38 @@ info_cluster_map(const struct cluster_view *view,
     ret_map[INFO_CLUSTER_PARTS] = '\0';
 }
 
+void
+info_cluster_silent(const struct cluster_view *view, struct buf *out)
+{
+    enum { NAMES_MAX = 16 };
+    unsigned count = 0;
+
+    for (size_t i = 0; i < view->topology->count; i++) {
+        const struct view_node *node = &view->nodes[i];
+
+        if (node->silent && count < NAMES_MAX) {
+            buf_append_slice(out, slice_of(count > 0 ? "," : ""));
+            buf_append_slice(out, slice_of(node->host));
+            buf_printf(out, ":%u", node->port[!view->has_plain]);
+        }
+        count += node->silent;
+    }
+    if (count > NAMES_MAX) {
+        buf_printf(out, ",and %u more", count - NAMES_MAX);
+    }
+}
+
+static void
+write_silent(const struct cluster_view *view, struct buf *text)
+{
+    info_put_number(text, "cluster_silent_servers", view->silent);
+    if (view->silent > 0) {
+        buf_append_slice(text, slice_lit("cluster_silent_addresses:"));
+        info_cluster_silent(view, text);
+        buf_append_slice(text, slice_lit("\r\n"));
+    }
+}
+
 static void
 write_view(const struct info_cluster *figures, struct buf *text)
 {
@@ -107,6 +142,8 @@ write_view(const struct info_cluster *figures, struct buf *text)
         buf_printf(text, "cluster_slots_%s:%u\r\n", states[i].name,
                    figures->slots[i]);
     }
+    info_put_number(text, "cluster_slots_owned", figures->owned);
+    info_put_number(text, "cluster_replicas", figures->replicas);
 }
 
 void
@@ -129,6 +166,7 @@ info_cluster_write(const struct service *service, struct buf *text)
     info_put_number(text, "cluster_views", figures.views);
     if (figures.known) {
         write_view(&figures, text);
+        write_silent(service->cluster->view, text);
     }
     info_put_number(text, "cluster_transfers", figures.transfers.count);
 }

@@ -21,12 +21,19 @@ struct info_cluster {
     size_t nodes;
     unsigned assigned; /* slots that have an owner */
     unsigned slots[SLOT_STATES];
+    unsigned owned;    /* slots of this node, or of its primary */
+    unsigned replicas; /* of the same primary */
+    unsigned silent;   /* servers */
     struct slot_transfers transfers;
 };
 
 /* Collects the figures. False: this is no sidecar. */
 bool info_cluster_get(const struct service *service,
                       struct info_cluster *ret_cluster);
+
+/* Appends the addresses of silent servers, as many as a line of a log takes,
+ * with a comma between two. */
+void info_cluster_silent(const struct cluster_view *view, struct buf *out);
 
 /* Returns "served" and the like. */
 const char *info_cluster_state_name(enum slot_state state);

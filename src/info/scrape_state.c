@@ -259,6 +259,11 @@ write_slots(struct expose *to, const struct info_cluster *figures)
     }
     expose_one(to, "cluster_slots_assigned", "",
                "Slots of the cluster that a node owns.", figures->assigned);
+    expose_one(to, "cluster_slots_owned", "",
+               "Slots of the node beside this server, or of its primary.",
+               figures->owned);
+    expose_one(to, "cluster_silent_servers", "",
+               "Servers that did not answer this one last.", figures->silent);
 }
 
 static void

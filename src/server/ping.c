@@ -34,8 +34,9 @@ enum {
 
 struct ping {
     const struct conf *conf;
-    bool alive; /* any reply is good */
-    bool ready; /* INFO must say that it serves data, too */
+    bool alive;    /* any reply is good */
+    bool ready;    /* INFO must say that it serves data, too */
+    bool complete; /* and that nothing is missing at it */
     const char *user;
     struct buf password;
     uint64_t deadline_ns;
@@ -133,9 +134,11 @@ read_words(struct ping *ping, const struct conf_args *args, char *const *words)
 
     ping->user = getenv("BLOOMERY_USER");
     ping->alive = strcmp(args->ping, "alive") == 0;
-    ping->ready = strcmp(args->ping, "ready") == 0;
+    ping->complete = strcmp(args->ping, "complete") == 0;
+    ping->ready = ping->complete || strcmp(args->ping, "ready") == 0;
     if (!ping->alive && !ping->ready && args->ping[0] != '\0') {
-        return fail(ping, "--ping is alone, or --ping=ready or --ping=alive");
+        return fail(ping, "--ping is alone, or --ping=ready, --ping=complete "
+                          "or --ping=alive");
     }
     for (int i = 0; i < args->ping_words; i++) {
         if (!read_word(ping, words[i], &seconds)) {
@@ -485,6 +488,7 @@ static bool
 read_info(struct ping *ping)
 {
     char line[REPLY_MAX] = "";
+    struct slice info;
     uint64_t len;
     const char *why;
 
@@ -502,8 +506,10 @@ read_info(struct ping *ping)
             return false;
         }
     }
-    why = readiness_refusal((struct slice){ ping->in.data, (size_t)len });
-    return why == NULL || fail(ping, "it is not ready: %s", why);
+    info = (struct slice){ ping->in.data, (size_t)len };
+    why = ping->complete ? readiness_incomplete(info) : readiness_refusal(info);
+    return why == NULL || fail(ping, "it is not %s: %s",
+                               ping->complete ? "complete" : "ready", why);
 }
 
 /* *ret_line gets the reply that counts: the first error, or the last one. */

@@ -79,14 +79,23 @@ static void
 print_words(FILE *to)
 {
     static const char *const actions[] = {
-        "--help",         "--version",
-        "--check-config", "--ping",
-        "--ping=alive",   "--ping=ready",
-        "--plan",         "--ping-timeout",
-        "--ping-user",    "--ping-password-file",
-        "--filters",      "--primaries",
-        "--replicas",     "--move",
-        "--sync-rate",    "--move-rate",
+        "--help",
+        "--version",
+        "--check-config",
+        "--ping",
+        "--ping=alive",
+        "--ping=ready",
+        "--ping=complete",
+        "--plan",
+        "--ping-timeout",
+        "--ping-user",
+        "--ping-password-file",
+        "--filters",
+        "--primaries",
+        "--replicas",
+        "--move",
+        "--sync-rate",
+        "--move-rate",
     };
 
     for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {

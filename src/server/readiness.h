@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Says from a reply to INFO whether a server that answers PING also has data to
- * serve. For --ping=ready. It reads text only, of any server.
+ * serve (--ping=ready), or even all that it and its replicas should have
+ * (--ping=complete). It reads text only, of any server.
  */
 #pragma once
 
@@ -13,3 +14,7 @@
 /* Returns why the server is not ready, or NULL if it is. Fields that are
  * missing say nothing. */
 const char *readiness_refusal(struct slice info);
+
+/* Likewise, why it is not complete: why the next server of a rolling restart
+ * has to wait. */
+const char *readiness_incomplete(struct slice info);

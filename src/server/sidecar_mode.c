@@ -369,6 +369,8 @@ on_timer(uv_timer_t *timer)
     sidecar_owner_look(mode);
     sidecar_tick(mode->sidecar, sidecar_mode_now_ms());
     atomic_store(&mode->cluster.cutover_ms, sidecar_cutover_ms(mode->sidecar));
+    sidecar_report_look(&mode->report, mode->cluster.view,
+                        sidecar_mode_now_ms());
 }
 
 static void

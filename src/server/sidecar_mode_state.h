@@ -5,6 +5,7 @@
  *
  *   sidecar_mode.c    the neighbour, the lease, views, life
  *   sidecar_owner.c   what the state machine has decided
+ *   sidecar_report.c  slots without data, for the log
  */
 #pragma once
 
@@ -14,6 +15,7 @@
 #include "cluster/lease.h"
 #include "cluster/sidecar.h"
 #include "server/server_state.h"
+#include "server/sidecar_report.h"
 
 struct colleagues;
 struct kept_file;
@@ -44,6 +46,7 @@ struct sidecar_mode {
     char *map; /* a copy of sidecar-map, into which the places point */
     struct view_place places[SIDECAR_PLACES_MAX];
     unsigned warned_port; /* for which the log has the warning */
+    struct sidecar_report report;
 
     uint64_t pull; /* the id of the present one; 0: none */
     bool pull_near;

@@ -103,6 +103,7 @@ publish(void *ctx, const struct sidecar_map *map)
         topology_free(mode->topology);
         return;
     }
+    view_set_silent(view, map->silent);
     gate_raise(gate_of(mode), 0);
     set_leaving(mode, map->leaving_until_ms);
     mode->cluster.view = mode->view_shown = view;

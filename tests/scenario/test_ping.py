@@ -289,7 +289,7 @@ def test_it_says_what_a_server_answers_to_info(reply, said):
 
 
 @pytest.mark.parametrize("words,said", [
-    (["--ping=well"], "--ping is alone, or --ping=ready or --ping=alive"),
+    (["--ping=well"], "--ping is alone, or --ping=ready, --ping=complete or --ping=alive"),
     (["--ping", "--ping-timeout=0"], "--ping-timeout: 0: is not a number from 1"),
     (["--ping", "--ping-timeout=soon"], "--ping-timeout: soon"),
     (["--ping", "--ping-user"], "--ping-user: is not --ping-user=NAME"),

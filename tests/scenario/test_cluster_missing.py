@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
+# Slots without data: the server says why, and how to get them back.
+#
 # A primary's server that has lost what its replica has (no journal, killed) serves
 # no slot, since it would say that items are absent that are not. The others take
 # slots from its replica, which has no link to it any more.
 
-from lib import neighbour, resp
+import os
+import subprocess
+
+from lib import neighbour, resp, servers
 from lib.neighbour import A, B, C, node
 from lib.replicas import info, link_is_up
 from lib.servers import wait_until
@@ -18,16 +23,25 @@ REST = "0-%d %d-16383" % (MOVED - 1, MOVED + 1)
 
 
 class Trio:
-    """The servers beside A, its replica B, and C."""
+    """The servers beside A, its replica B, and C, which may start later."""
 
-    def __init__(self, group):
+    def __init__(self, group, of_a=ALL, of_c="", count=3):
+        self.group = group
         self.nodes = [neighbour.Neighbour() for _ in range(3)]
-        self.servers = [group.node(*OPTIONS, "--sidecar-of", made.address)
-                        for made in self.nodes]
-        self.show(ALL, "")
+        self.ports = [servers.free_port() for _ in range(3)]
+        self.show(of_a, of_c)
+        self.servers = []
+        for _ in range(count):
+            self.start()
+
+    def start(self):
+        at = len(self.servers)
+        self.servers.append(self.group.node(
+            *OPTIONS, "--sidecar-of", self.nodes[at].address, port=self.ports[at]))
+        return self.servers[-1]
 
     def show(self, of_a, of_c):
-        ports = [server.address[1] for server in self.servers]
+        ports = self.ports
         for at, made in enumerate(self.nodes):
             flags = ["master", "slave", "master"]
             flags[at] = "myself," + flags[at]
@@ -49,6 +63,47 @@ def call(server, *words):
 def wait_reply(server, wanted, *words):
     wait_until(lambda: call(server, *words) == wanted, 30, "%s answers %s" % (
         words[0], wanted))
+
+
+def ping(server, how):
+    """Returns what --ping=HOW prints."""
+    return subprocess.run(
+        [servers.server_binary(), "--ping=" + how, "--port", str(server.port)],
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env={k: v for k, v in os.environ.items()
+             if not k.startswith("BLOOMERY_")}).stdout.strip()
+
+
+def test_a_server_that_was_not_started_is_named(group):
+    trio = Trio(group, "0-8191", "8192-16383", count=2)
+    old, replica = trio.servers
+    try:
+        wait_until(lambda: [neighbour.figures(old).get("cluster_" + name) for name in
+                            ("slots_missing", "silent_servers")] == ["8192", "1"],
+                   30, "the slots are missing, and one server is silent")
+        got = neighbour.figures(old)
+        silent = "127.0.0.1:%d" % trio.ports[2]
+        assert got["cluster_silent_addresses"] == silent
+        assert got["cluster_slots_owned"] == "8192"
+        wait_until(lambda: b"slots have no data" in old.log(), 10, "the log says so")
+        line = [line for line in old.log().decode().splitlines()
+                if "slots have no data" in line][-1]
+        assert "slots=8192 of=8192" in line and silent in line, line
+        assert "none of its node's slots" in ping(old, "ready")
+        assert "none of its node's slots" in ping(old, "complete")
+        new = trio.start()
+        neighbour.wait_served(old, 8192)
+        assert ping(old, "ready") == "PONG"
+        assert "cluster_silent_addresses" not in neighbour.figures(old)
+        for server in (old, replica, new):
+            wait_until(lambda s=server: ping(s, "complete") == "PONG", 30,
+                       "nothing is missing")
+        replica.crash()
+        wait_until(lambda: "silent" in ping(old, "complete"), 30,
+                   "the replica is missed")
+        assert ping(old, "ready") == "PONG"
+    finally:
+        trio.close()
 
 
 def test_a_server_with_older_data_serves_nothing_and_its_replica_gives(group):

@@ -461,6 +461,7 @@ DRAWING := awk~-f~packaging/man/drawing.awk
 PARTS   := bloomery.conf.5:options:$(SERVER)~--print=man \
 	bloomery-commands.7:commands:$(SERVER)~--print=commands-man \
 	../doc/commands.md:commands:$(SERVER)~--print=commands-md \
+	../doc/operating.md:files:$(SERVER)~--print=files-md \
 	bloomery-snapshot.5:file:$(DRAWING)~src/snapshot/snapshot_format.h \
 	bloomery-snapshot.5:filter:$(DRAWING)~src/core/codec_head.c \
 	bloomery-journal.5:manifest:$(DRAWING)~src/journal/manifest.c \

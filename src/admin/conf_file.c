@@ -17,11 +17,16 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
+
+enum { REWRITTEN, USERS, TEXTS };
 
 struct conf_file_job {
+    struct conf_file *file;
     atomic_int owners; /* the caller, and the thread */
     atomic_bool done;
     bool failed, reads;
+    bool again;                   /* writes what the thread remembers */
     const char *succeeds, *fails; /* what the log says */
     struct conf_error error;
     struct buf text;
@@ -33,6 +38,10 @@ struct conf_file {
     char path[CONF_REWRITTEN_PATH_MAX];
     struct task *task;
     pthread_mutex_t mutex; /* locked while a job begins */
+    /* What the files have, of the thread while a job runs. There is no text of
+     * a file that there never was. */
+    bool known[TEXTS];
+    struct buf texts[TEXTS];
 };
 
 /* Cuts the path at its last slash. */
@@ -84,14 +93,87 @@ write_text(const char *path, struct slice text)
     return error;
 }
 
+static const char *
+path_of(const struct conf_file *file, unsigned which)
+{
+    return which == REWRITTEN ? file->path : file->given->aclfile;
+}
+
+/* Notes what the file has now. */
+static void
+remember(struct conf_file *file, const char *path, struct slice text)
+{
+    for (unsigned i = 0; i < TEXTS; i++) {
+        if (strcmp(path, path_of(file, i)) == 0) {
+            buf_wipe(&file->texts[i]);
+            file->texts[i] = (struct buf){ 0 };
+            buf_append_slice(&file->texts[i], text);
+            file->known[i] = !file->texts[i].failed;
+        }
+    }
+}
+
+/* The start has read it, too, and has refused a bad one. */
+static void
+remember_what_is_there(struct conf_file *file, const char *path)
+{
+    struct buf text = { 0 };
+
+    if (path[0] != '\0' && access(path, F_OK) == 0 &&
+        conf_file_read(path, &text) == 0) {
+        remember(file, path, buf_slice(&text));
+    }
+    buf_wipe(&text); /* it had room for a long file */
+}
+
+/* The aclfile may be in another directory, which was not lost. */
+static int
+write_again(struct conf_file *file, unsigned which)
+{
+    const char *path = path_of(file, which);
+
+    if (!file->known[which] || (which == USERS && access(path, F_OK) == 0)) {
+        return 0;
+    }
+    return write_text(path, buf_slice(&file->texts[which]));
+}
+
+static int
+write_all_again(struct conf_file_job *job)
+{
+    int error = write_again(job->file, REWRITTEN);
+
+    if (error == 0) {
+        error = write_again(job->file, USERS);
+        (void)snprintf(job->path, sizeof(job->path), "%s",
+                       path_of(job->file, error == 0 ? REWRITTEN : USERS));
+    }
+    return error;
+}
+
+static int
+transfer(struct conf_file_job *job)
+{
+    int error;
+
+    if (job->again) {
+        return write_all_again(job);
+    }
+    error = job->reads ? conf_file_read(job->path, &job->text)
+                       : write_text(job->path, buf_slice(&job->text));
+    if (error == 0) {
+        remember(job->file, job->path, buf_slice(&job->text));
+    }
+    return error;
+}
+
 static void
 do_job(struct conf_file_job *job)
 {
     int error = 0;
 
     if (!job->failed) {
-        error = job->reads ? conf_file_read(job->path, &job->text)
-                           : write_text(job->path, buf_slice(&job->text));
+        error = transfer(job);
     }
     if (error != 0) {
         job->failed = true;
@@ -132,6 +214,9 @@ conf_file_new(const struct conf *given, void (*done)(void *ctx), void *ctx)
 
     file->given = given;
     conf_rewritten_path(given, file->path);
+    for (unsigned i = 0; i < TEXTS; i++) {
+        remember_what_is_there(file, path_of(file, i));
+    }
     CHECK(pthread_mutex_init(&file->mutex, NULL) == 0);
     file->task = task_new("config", done, ctx);
     return file;
@@ -142,6 +227,9 @@ conf_file_free(struct conf_file *file)
 {
     if (file != NULL) {
         task_free(file->task);
+        for (unsigned i = 0; i < TEXTS; i++) {
+            buf_wipe(&file->texts[i]);
+        }
         pthread_mutex_destroy(&file->mutex);
         mem_free(file);
     }
@@ -149,13 +237,14 @@ conf_file_free(struct conf_file *file)
 
 /* A job that can begin; NULL: no memory. */
 static struct conf_file_job *
-new_job(const char *path)
+new_job(struct conf_file *file, const char *path)
 {
     struct conf_file_job *job = mem_try_zalloc(sizeof(*job));
 
     if (job != NULL) {
         CHECK(strlen(path) < sizeof(job->path));
         memcpy(job->path, path, strlen(path) + 1);
+        job->file = file;
         atomic_store(&job->owners, 1);
     }
     return job;
@@ -199,7 +288,7 @@ enum err
 conf_file_begin(struct conf_file *file, const struct conf *conf, bool wait,
                 struct conf_file_job **ret_job)
 {
-    struct conf_file_job *job = new_job(file->path);
+    struct conf_file_job *job = new_job(file, file->path);
 
     if (job == NULL) {
         return ERR_NOMEM;
@@ -218,7 +307,7 @@ enum err
 conf_file_begin_text(struct conf_file *file, const char *path, struct buf *text,
                      bool wait, struct conf_file_job **ret_job)
 {
-    struct conf_file_job *job = new_job(path);
+    struct conf_file_job *job = new_job(file, path);
 
     if (job == NULL) {
         return ERR_NOMEM;
@@ -231,6 +320,24 @@ conf_file_begin_text(struct conf_file *file, const char *path, struct buf *text,
         buf_exchange(&job->text, text);
     }
     return start(file, job, wait, ret_job);
+}
+
+bool
+conf_file_write_again(struct conf_file *file)
+{
+    struct conf_file_job *job = new_job(file, file->path);
+
+    if (job == NULL) {
+        return false;
+    }
+    job->again = true;
+    job->succeeds = "wrote the files of a lost directory again";
+    job->fails = "failed to write the files of a lost directory again";
+    if (start(file, job, false, &job) != OK) {
+        return false;
+    }
+    conf_file_forget(job);
+    return true;
 }
 
 struct slice

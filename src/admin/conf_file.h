@@ -20,7 +20,8 @@ enum { CONF_FILE_MAX = 16 * 1024 * 1024 /* bytes */ };
 int conf_file_read(const char *path, struct buf *ret_text);
 
 /* given: the values without rewritten.conf; borrowed, and read by
- * conf_file_begin(). The thread calls done at the end of each job. */
+ * conf_file_begin(). The thread calls done at the end of each job. Reads the
+ * files that are there: conf_file_write_again() needs their texts. */
 struct conf_file *conf_file_new(const struct conf *given,
                                 void (*done)(void *ctx), void *ctx);
 void conf_file_free(struct conf_file *file); /* waits for a job that runs */
@@ -41,6 +42,11 @@ struct slice conf_file_text(const struct conf_file_job *job);
 
 bool conf_file_is_done(const struct conf_file_job *job);
 void conf_file_wait(struct conf_file *file, const struct conf_file_job *job);
+
+/* Dir was lost, and is another one now: begins to write rewritten.conf again,
+ * and the aclfile if it was lost, too, with the texts that they had. False: a
+ * job runs, or there is no memory; the caller tries again. */
+MUST_CHECK bool conf_file_write_again(struct conf_file *file);
 
 /* Returns why a job that is done has failed, or NULL. */
 const char *conf_file_error(const struct conf_file_job *job);

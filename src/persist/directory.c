@@ -7,9 +7,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "conf/conf_load.h"
-#include "persist/hash_secret.h"
+#include "conf/conf.h"
 #include "persist/persist_state.h"
+#include "snapshot/data_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,12 +21,6 @@
 
 #define LOCK_NAME "lock"
 enum { LOCK_TRIES = 50 }; /* half a second in all */
-
-/* Of the directory's files that have fixed names; the last two are those of
- * server/. */
-#define TAKEN                                                                  \
-    LOCK_NAME " " HASH_SECRET_NAME " " CONF_REWRITTEN_NAME                     \
-              " replication.state slots.state"
 
 /* Follows the name of the snapshot; ".tmp" is appended to both while they are
  * written. */
@@ -113,15 +107,30 @@ is_beside(const char *snapshot, const char *name)
 static bool
 is_taken(const char *name)
 {
-    struct slice rest = slice_lit(TAKEN);
-    struct slice word;
+    enum file_id id = data_files_find(name);
 
-    while (slice_next_word(&rest, &word)) {
-        if (slice_equal(word, slice_of(name))) {
-            return true;
+    return id != FILE_ID_COUNT && data_files[id].name[0] != '*';
+}
+
+static void
+describe_clash(const struct conf *conf, char *ret_reason, size_t reason_size)
+{
+    char taken[512] = "";
+    size_t len = 0;
+
+    for (unsigned id = 0; id < FILE_ID_COUNT; id++) {
+        if (data_files[id].place == IN_DIR && data_files[id].name[0] != '*') {
+            len += (size_t)snprintf(taken + len, sizeof(taken) - len, "%s%s",
+                                    len > 0 ? " " : "", data_files[id].name);
+            CHECK(len < sizeof(taken));
         }
     }
-    return false;
+    (void)snprintf(ret_reason, reason_size,
+                   "dbfilename %s and appenddirname %s must differ from "
+                   "each other and from the server's other files (%s), "
+                   "and not end in .tmp; and appenddirname must not be "
+                   "dbfilename followed by .tmp or " ARRIVAL_SUFFIX,
+                   conf->dbfilename, conf->appenddirname, taken);
 }
 
 bool
@@ -135,12 +144,7 @@ directory_names_clash(const struct conf *conf, char *ret_reason,
                  (dot != NULL && strcmp(dot, ".tmp") == 0);
 
     if (clash) {
-        (void)snprintf(ret_reason, reason_size,
-                       "dbfilename %s and appenddirname %s must differ from "
-                       "each other and from the server's other files (" TAKEN
-                       "), and not end in .tmp; and appenddirname must not be "
-                       "dbfilename followed by .tmp or " ARRIVAL_SUFFIX,
-                       conf->dbfilename, conf->appenddirname);
+        describe_clash(conf, ret_reason, reason_size);
     }
     return clash;
 }

@@ -5,6 +5,7 @@
  */
 #include "persist/hash_secret.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hex.h"
 #include "base/log.h"
@@ -19,15 +20,13 @@
 
 enum { DIGITS = 2 * BLOOM_SECRET_BYTES };
 
-/* Makes the file of the data directory. */
 static int
-make_file(int dir_fd, uint8_t ret_secret[BLOOM_SECRET_BYTES])
+write_file(int dir_fd, const uint8_t secret[BLOOM_SECRET_BYTES])
 {
     char text[DIGITS + 2];
     int error;
 
-    random_bytes(ret_secret, BLOOM_SECRET_BYTES);
-    hex_put_bytes(text, ret_secret, BLOOM_SECRET_BYTES);
+    hex_put_bytes(text, secret, BLOOM_SECRET_BYTES);
     text[DIGITS] = '\n';
     error = file_replace(dir_fd, HASH_SECRET_NAME,
                          (struct slice){ text, DIGITS + 1 });
@@ -44,8 +43,10 @@ make(const struct persist *persist, uint8_t ret_secret[BLOOM_SECRET_BYTES],
 {
     const struct conf *conf = persist->options.conf;
     bool nothing_is_written = conf->save.count == 0 && !conf->appendonly;
-    int error = make_file(persist->dir_fd, ret_secret);
+    int error;
 
+    random_bytes(ret_secret, BLOOM_SECRET_BYTES);
+    error = write_file(persist->dir_fd, ret_secret);
     *ret_made = error == 0;
     if (error == 0) {
         log_notice("persist", "made the secret of keyed filters",
@@ -86,6 +87,38 @@ hash_secret_open(struct persist *persist)
         ok = false;
     }
     bloom_use_secret(ok && known ? secret : NULL);
+    persist->secret.own = own && ok && known;
+    memcpy(persist->secret.bytes, secret, sizeof(secret));
     explicit_bzero(secret, sizeof(secret));
     return ok;
+}
+
+int
+hash_secret_write_again(const struct persist *persist, int dir_fd)
+{
+    uint8_t there[BLOOM_SECRET_BYTES];
+    char aside[64];
+    char reason[128];
+    enum secret_file found;
+    int error = 0;
+
+    if (!persist->secret.own) {
+        return 0;
+    }
+    found = secret_file_read(dir_fd, HASH_SECRET_NAME, there, reason,
+                             sizeof(reason));
+    if (found == SECRET_FILE_READ &&
+        memcmp(there, persist->secret.bytes, sizeof(there)) == 0) {
+        return 0;
+    }
+    if (found != SECRET_FILE_MISSING) {
+        (void)snprintf(aside, sizeof(aside), HASH_SECRET_NAME ".stale-%llu",
+                       (unsigned long long)clock_wall_ms());
+        error = file_rename(dir_fd, HASH_SECRET_NAME, aside);
+        log_warn("persist", "set the secret of another server aside",
+                 "file=\"%s/%s\" error=\"%s\"", persist->dir, aside,
+                 strerror(error));
+    }
+    explicit_bzero(there, sizeof(there));
+    return error == 0 ? write_file(dir_fd, persist->secret.bytes) : error;
 }

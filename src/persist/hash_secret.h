@@ -16,3 +16,8 @@ struct persist;
  * before any filter is loaded. False: the server must not start, and the log
  * says why. */
 bool hash_secret_open(struct persist *persist);
+
+/* Writes the secret of the data directory into another one, which takes its
+ * place. Another server's secret there gets another name. Returns 0 or errno.
+ * A task. */
+int hash_secret_write_again(const struct persist *persist, int dir_fd);

@@ -135,7 +135,7 @@ journal_dir_set_aside(struct persist *persist, const char *why)
         log_warn("persist.rewrite", "set a journal aside",
                  "reason=\"%s\" directory=\"%s/%s\"", why, persist->dir, to);
     }
-    return error;
+    return error == ENOENT ? 0 : error; /* it has gone */
 }
 
 /* Makes the path free after the directory was moved or removed. If the journal

@@ -88,6 +88,7 @@ persist_free(struct persist *persist)
     mem_free(persist->snapshot_name);
     mem_free(persist->arrival_name);
     pthread_mutex_destroy(&persist->mutex);
+    explicit_bzero(&persist->secret, sizeof(persist->secret));
     mem_free(persist);
 }
 
@@ -263,7 +264,8 @@ persist_begin(struct persist *persist)
     persist->save.changes_saved = metric_sum(METRIC_CHANGES);
     persist->files.manifest = found->manifest; /* also if it is stale */
     persist->files.next_number = rewrite_next_number(&found->manifest);
-    if (!rewrite_set_aside(persist, journals) ||
+    if (!presence_check_start(persist, read_conf(persist).save.count > 0) ||
+        !rewrite_set_aside(persist, journals) ||
         (journals && !rewrite_resume(persist))) {
         return false;
     }
@@ -491,15 +493,14 @@ static void
 choose(struct persist *persist, const struct persist_conf *conf,
        const struct journal_status *status)
 {
-    if (persist->step != STEP_NONE || task_is_running(persist->task) ||
-        persist->suspended) {
+    if (persist->step != STEP_NONE || task_is_running(persist->task)) {
         return;
     }
     if (presence_is_lost(persist)) {
-        presence_reopen(persist);
+        presence_reopen(persist); /* the role and other files need it */
     } else if (reload_is_due(persist)) {
         reload_run(persist);
-    } else {
+    } else if (!persist->suspended) {
         begin_step(persist, conf, status);
     }
 }
@@ -533,6 +534,7 @@ persist_tick(struct persist *persist)
     persist->presence.saves = conf.save.count > 0;
     presence_tick(persist);
     journal_get_status(persist->journal, &status);
+    presence_look_at_refill(persist, &conf, &status);
     log_fault(persist, &status);
     break_off(persist, &conf, &status);
     end_walk(persist);

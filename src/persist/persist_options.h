@@ -52,6 +52,9 @@ struct persist_hooks {
      * files of other modules there must be written again. Loop 0. May be NULL.
      */
     void (*moved_in)(void *ctx);
+    /* It has the data, too: files that say so must be written again. Loop 0.
+     * May be NULL. */
+    void (*refilled)(void *ctx);
     /* The tap received something: journal_hooks. Any loop. */
     void (*tapped)(void *ctx);
     void *ctx;

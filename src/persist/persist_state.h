@@ -27,6 +27,7 @@
 #include "persist/retry.h"
 #include "snapshot/task.h"
 
+#include <bloomery/bloom.h>
 #include <pthread.h>
 
 enum { PERSIST_REASON_MAX = 1024 };
@@ -157,7 +158,15 @@ struct persist_presence {
     int lost_error;
     struct retry retry;
     int new_fd, new_lock_fd, reopen_error; /* the task's */
-    bool saves; /* there are save rules: a new directory gets a snapshot */
+    bool saves;   /* there are save rules: a new directory gets a snapshot */
+    bool refills; /* until the data is in the new directory */
+    uint64_t refill_ticket; /* of the snapshot; 0: the journal has the data */
+};
+
+/* The secret of keyed filters, of a server whose dir has it (own). */
+struct persist_secret {
+    bool own;
+    uint8_t bytes[BLOOM_SECRET_BYTES];
 };
 
 /* More than 30 fields: each part above has one owner, and the rest is what all
@@ -189,6 +198,7 @@ struct persist {
     struct persist_sync sync;
     struct persist_adopted adopted;
     struct persist_presence presence;
+    struct persist_secret secret;
     struct persist_info info; /* loop 0's own figures */
 
     struct requests requests[PERSIST_REQUESTS]; /* any thread */

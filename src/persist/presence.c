@@ -14,7 +14,9 @@
 #include "base/log.h"
 #include "persist/directory.h"
 #include "persist/full_state.h"
+#include "persist/hash_secret.h"
 #include "persist/persist_state.h"
+#include "persist/reload.h"
 #include "persist/rewrite.h"
 #include "persist/save.h"
 
@@ -214,6 +216,10 @@ reopen(void *arg)
         presence->reopen_error =
             directory_lock(persist, presence->new_fd, &presence->new_lock_fd);
     }
+    if (presence->reopen_error == 0) {
+        presence->reopen_error =
+            hash_secret_write_again(persist, presence->new_fd);
+    }
 }
 
 bool
@@ -232,6 +238,8 @@ presence_reopen(struct persist *persist)
         persist->step_started_ns = clock_mono_ns();
         requests_begin(&persist->requests[PERSIST_SAVE]);
         save_ended(persist, persist->presence.lost_error);
+    } else if (reload_is_due(persist)) {
+        reload_fail(persist);
     }
 }
 
@@ -245,6 +253,7 @@ presence_reopened(struct persist *persist)
     persist->step = STEP_NONE;
     if (error != 0) {
         file_close(presence->new_fd);
+        file_close(presence->new_lock_fd);
         retry_failed(&presence->retry, SECOND_NS, SECOND_NS);
         log_error("persist.presence", "cannot use the data directory",
                   "dir=\"%s\" error=\"%s\"", persist->dir, strerror(error));
@@ -260,10 +269,59 @@ presence_reopened(struct persist *persist)
     }
     log_notice("persist.presence", "opened the data directory again",
                "dir=\"%s\" new=%d", persist->dir, presence->new_fd >= 0);
-    if (presence->new_fd >= 0 && hooks->moved_in != NULL) {
-        hooks->moved_in(hooks->ctx);
-    }
     if (presence->saves) {
-        (void)requests_ask(&persist->requests[PERSIST_SAVE]);
+        presence->refill_ticket =
+            requests_ask(&persist->requests[PERSIST_SAVE]);
     }
+    if (presence->new_fd >= 0) {
+        presence->refills = true;
+        if (hooks->moved_in != NULL) {
+            hooks->moved_in(hooks->ctx);
+        }
+    }
+}
+
+void
+presence_look_at_refill(struct persist *persist,
+                        const struct persist_conf *conf,
+                        const struct journal_status *status)
+{
+    struct persist_presence *presence = &persist->presence;
+    const struct persist_hooks *hooks = &persist->options.hooks;
+    bool journaled = status->on && !status->building && !status->faulted;
+    bool saved = presence->refill_ticket == 0 ||
+                 requests_outcome(&persist->requests[PERSIST_SAVE],
+                                  presence->refill_ticket) == PERSIST_DONE;
+
+    if (presence->refills && !persist->suspended &&
+        (conf->appendonly ? journaled : saved)) {
+        presence->refills = false;
+        if (hooks->refilled != NULL) {
+            hooks->refilled(hooks->ctx);
+        }
+    }
+}
+
+/* ---- a start ------------------------------------------------------------- */
+
+bool
+presence_check_start(struct persist *persist, bool saves)
+{
+    struct persist_presence *presence = &persist->presence;
+    int error =
+        persist->lock_fd >= 0
+            ? only_absence(file_is_dir_at(persist->dir_fd, persist->dir))
+            : 0;
+
+    if (error == 0) {
+        return true;
+    }
+    presence->saves = saves;
+    lose_dir(persist, error);
+    reopen(persist);
+    if (presence->new_fd >= 0) { /* a snapshot there is not ours */
+        persist->load.found.from_snapshot = false;
+    }
+    presence_reopened(persist);
+    return presence->reopen_error == 0;
 }

@@ -6,10 +6,22 @@
 
 #include <stdbool.h>
 
+struct journal_status;
 struct persist;
+struct persist_conf;
 
 /* Looks, a few times a second; called with each tick of persist. */
 void presence_tick(struct persist *persist);
+
+/* At a start, before the journal begins: the data directory may have gone while
+ * it was loaded. saves: there are rules of save. False: there is no directory
+ * that can be used, which was logged. */
+bool presence_check_start(struct persist *persist, bool saves);
+
+/* Calls hooks.refilled once a directory that was lost has the data again. */
+void presence_look_at_refill(struct persist *persist,
+                             const struct persist_conf *conf,
+                             const struct journal_status *status);
 
 /* While the directory is lost, nothing else may begin but presence_reopen,
  * which moves the step on, as presence_reopened does. */

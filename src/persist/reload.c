@@ -84,6 +84,17 @@ load(struct persist *persist)
 }
 
 void
+reload_fail(struct persist *persist)
+{
+    for (int i = PERSIST_RELOAD; i <= PERSIST_RELOAD_NOSAVE; i++) {
+        if (requests_are_due(&persist->requests[i])) {
+            requests_begin(&persist->requests[i]);
+            requests_settle(&persist->requests[i], false);
+        }
+    }
+}
+
+void
 reload_run(struct persist *persist)
 {
     bool keeps = requests_are_due(&persist->requests[PERSIST_RELOAD_NOSAVE]);
@@ -92,6 +103,13 @@ reload_run(struct persist *persist)
     uint64_t start_ns = clock_mono_ns();
     bool done;
 
+    if (persist->suspended) {
+        log_error("persist.reload", "did not reload",
+                  "reason=\"the data was dropped for the primary's, which has "
+                  "not arrived\"");
+        reload_fail(persist);
+        return;
+    }
     requests_begin(requests);
     gate_raise(persist->gate, 0);
     /* The journal may have been switched on since the request. */

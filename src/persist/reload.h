@@ -13,3 +13,6 @@ bool reload_is_due(const struct persist *persist);
 
 /* Does what was asked for. Blocks. */
 void reload_run(struct persist *persist);
+
+/* Fails what was asked for. */
+void reload_fail(struct persist *persist);

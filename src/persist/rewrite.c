@@ -460,9 +460,11 @@ store_first_manifest(struct persist *persist, struct journal_file *ret_file)
     const struct recover_result *found = &persist->load.found;
     struct manifest *manifest = &persist->files.manifest;
     char name[MANIFEST_FILE_NAME_MAX];
-    int error = 0;
+    bool goes_on =
+        found->has_manifest && manifest->count < MANIFEST_INCREMENTS_MAX;
+    int error = goes_on ? sync_files(persist->journal_fd, manifest) : 0;
 
-    if (!found->has_manifest || manifest->count >= MANIFEST_INCREMENTS_MAX) {
+    if (!goes_on || error == ENOENT) { /* or they went during the load */
         uint64_t generation = manifest->generation;
         uint64_t number = persist->files.next_number++;
 
@@ -471,8 +473,6 @@ store_first_manifest(struct persist *persist, struct journal_file *ret_file)
                                        .position = found->position,
                                        .sequence = found->sequence };
         error = make_first_base(persist, number);
-    } else {
-        error = sync_files(persist->journal_fd, manifest);
     }
     if (error == 0) {
         error = journal_dir_make_increment(persist, persist->files.next_number,

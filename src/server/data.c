@@ -5,6 +5,7 @@
  */
 #include "server/data.h"
 
+#include "admin/conf_file.h"
 #include "admin/systemd.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -20,9 +21,11 @@
 #include "persist/persist_options.h"
 #include "server/followers.h"
 #include "server/kept_role.h"
+#include "server/own_files.h"
 #include "server/replication.h"
 #include "server/server_state.h"
 #include "server/shutdown.h"
+#include "server/sidecar_mode.h"
 #include "server/wake.h"
 #include "server/watch.h"
 
@@ -71,6 +74,39 @@ on_parks(void *ctx, enum persist_parks parks)
     replication_moved(server);
 }
 
+/* Whether the file is in dir; its directory may be another one by now. */
+static bool
+is_in_dir(const struct server *server, const char *path)
+{
+    const char *dir = server->conf.dir;
+    size_t len = strlen(dir);
+
+    return strncmp(path, dir, len) == 0 && path[len] == '/';
+}
+
+/* Files of tbl/files.def that only dir has, and that are not persist's. */
+static void
+on_moved_in(void *ctx)
+{
+    struct server *server = ctx;
+
+    kept_role_write_again(server->replication);
+    if (is_in_dir(server, server->conf.pidfile)) {
+        own_files_write_pid(server->conf.pidfile);
+    }
+    if (is_in_dir(server, server->conf.logfile)) {
+        own_files_reopen_log(server->conf.logfile);
+    }
+    server->writes_conf_again = true;
+}
+
+/* Until then a start must not believe that it holds slots. */
+static void
+on_refilled(void *ctx)
+{
+    sidecar_mode_write_again(ctx);
+}
+
 /* The caller of persist_tick wakes the inboxes when the gate is down again. */
 static void
 on_reloaded(void *ctx)
@@ -106,7 +142,8 @@ data_new(struct server *server)
                    .sync_began = followers_sync_began,
                    .sync_reached = followers_sync_reached,
                    .sync_ended = followers_sync_ended,
-                   .moved_in = kept_role_write_again,
+                   .moved_in = on_moved_in,
+                   .refilled = on_refilled,
                    .tapped = replication_moved,
                    .ctx = server } });
 }
@@ -204,6 +241,10 @@ on_tick(uv_timer_t *timer)
         return;
     }
     tick_persist(server);
+    if (server->writes_conf_again) {
+        server->writes_conf_again =
+            !conf_file_write_again(server->service.conf_file);
+    }
     if (server->stop_waits_until_ns > 0) {
         shutdown_begin(server);
         return;

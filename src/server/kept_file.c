@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-enum { RETRY_MS_MIN = 100, RETRY_MS_MAX = 5000 };
+enum { RETRY_MS_MIN = 100, RETRY_MS_MAX = 5000, TEXT_BYTES_MAX = 1 << 20 };
 
 struct kept_file {
     struct kept_file_options options;
@@ -121,6 +121,26 @@ run(void *arg)
     return NULL;
 }
 
+/* Reads the text that an earlier life has left, if there is one. Its owner has
+ * read it, too, and has refused a bad one. */
+static char *
+read_text(const struct kept_file_options *options)
+{
+    char *text = mem_alloc(TEXT_BYTES_MAX + 1);
+    char *copy = NULL;
+    size_t len = 0;
+    int fd = -1;
+
+    if (file_open_dir(options->dir, false, &fd) == 0 &&
+        file_read_name(fd, options->name, text, TEXT_BYTES_MAX, &len) == 0 &&
+        len <= TEXT_BYTES_MAX) {
+        copy = mem_copy_text((struct slice){ text, len });
+    }
+    file_close(fd);
+    mem_free(text);
+    return copy;
+}
+
 struct kept_file *
 kept_file_new(const struct kept_file_options *options)
 {
@@ -129,6 +149,7 @@ kept_file_new(const struct kept_file_options *options)
 
     file->options = *options;
     file->dir = mem_copy_text(slice_of(options->dir));
+    file->newest = read_text(options);
     CHECK(pthread_mutex_init(&file->mutex, NULL) == 0);
     CHECK(pthread_condattr_init(&monotonic) == 0);
     CHECK(pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0);
@@ -171,6 +192,20 @@ kept_file_write(struct kept_file *file, struct slice text)
     pthread_cond_signal(&file->work);
     pthread_mutex_unlock(&file->mutex);
     mem_free(old);
+    return ticket;
+}
+
+uint64_t
+kept_file_write_again(struct kept_file *file)
+{
+    uint64_t ticket = 0;
+
+    pthread_mutex_lock(&file->mutex);
+    if (file->newest != NULL) {
+        ticket = ++file->asked;
+        pthread_cond_signal(&file->work);
+    }
+    pthread_mutex_unlock(&file->mutex);
     return ticket;
 }
 

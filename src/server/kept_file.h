@@ -24,7 +24,8 @@ struct kept_file_options {
     void *ctx;
 };
 
-/* Starts the thread. */
+/* Reads the text that is there, for kept_file_write_again, and starts the
+ * thread. */
 struct kept_file *kept_file_new(const struct kept_file_options *options);
 
 /* Makes a last attempt if the newest text is not on the disk. NULL is fine. */
@@ -33,6 +34,10 @@ void kept_file_free(struct kept_file *file);
 /* Passes a copy of the text to the thread; it replaces an older one that is not
  * written yet. Returns a ticket. Any thread, waits for no disk. */
 uint64_t kept_file_write(struct kept_file *file, struct slice text);
+
+/* Likewise passes the newest text once more: dir was lost, and is another one
+ * now. Without a text there is nothing to write: 0. */
+uint64_t kept_file_write_again(struct kept_file *file);
 
 /* Returns 1 if this text or a newer one is on the disk, -1 if the attempt
  * failed (it was logged and will be repeated), else 0. Any thread. */

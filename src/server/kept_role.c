@@ -41,15 +41,9 @@ kept_role_update(struct replication *r)
 }
 
 void
-kept_role_write_again(void *ctx)
+kept_role_write_again(struct replication *r)
 {
-    const struct server *server = ctx;
-    struct replication *r = server->replication;
-
-    if (r->kept.known) {
-        atomic_store(&r->shared.kept_ticket,
-                     role_file_write(r->role_file, &r->kept));
-    }
+    atomic_store(&r->shared.kept_ticket, kept_file_write_again(r->role_file));
 }
 
 bool

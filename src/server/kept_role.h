@@ -18,8 +18,8 @@ bool kept_role_open(struct server *server);
 /* Writes the file if the role has changed. Outside the gate. */
 void kept_role_update(struct replication *r);
 
-/* Writes the file into another data directory; it has the type of a hook. */
-void kept_role_write_again(void *ctx);
+/* Writes the file into another data directory. */
+void kept_role_write_again(struct replication *r);
 
 /* Whether the role of this epoch was written, or an attempt has failed. Any
  * thread; it has the type of a hook. */

@@ -6,6 +6,7 @@
  *   man           the options in bloomery.conf(5)
  *   commands-man  the commands in bloomery-commands(7)
  *   commands-md   the commands in packaging/doc/commands.md
+ *   files-md      the files in packaging/doc/operating.md
  */
 #include "server/print.h"
 
@@ -16,6 +17,7 @@
 #include "conf/conf.h"
 #include "conf/conf_print.h"
 #include "server/print_man.h"
+#include "snapshot/data_files.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +38,7 @@ static const struct {
     { "man", conf_print_man },
     { "commands-man", print_man_commands },
     { "commands-md", print_page_commands },
+    { "files-md", data_files_print },
     { "words", print_words },
 };
 

@@ -70,8 +70,9 @@ struct server {
     pthread_t loader; /* loads the data while the loops answer -LOADING */
     uint64_t loading_shown_ns; /* when its progress was logged last */
 
-    uint64_t reserve_seen; /* by watch.c */
-    int64_t clock_pace;    /* likewise: clock_jump_ms() */
+    uint64_t reserve_seen;  /* by watch.c */
+    int64_t clock_pace;     /* likewise: clock_jump_ms() */
+    bool writes_conf_again; /* dir was lost: the files of conf_file.h are due */
 
     _Atomic unsigned shutdown_flags; /* of the SHUTDOWN command; any thread */
     uint64_t stop_waits_until_ns;    /* a stop waits for replicas; 0: none */

@@ -320,6 +320,14 @@ sidecar_mode_open(struct server *server)
 }
 
 void
+sidecar_mode_write_again(struct server *server)
+{
+    if (server->sidecar != NULL) {
+        (void)kept_file_write_again(server->sidecar->file);
+    }
+}
+
+void
 sidecar_mode_keep_own(const struct server *server, struct slot_set *slots)
 {
     const struct sidecar_mode *mode = server->sidecar;

@@ -28,6 +28,9 @@ void sidecar_mode_fini(struct server *server);
  * is locked. False: the reason was logged. */
 bool sidecar_mode_open(struct server *server);
 
+/* Writes the file into another data directory, which has the data. */
+void sidecar_mode_write_again(struct server *server);
+
 /* Whether copies of these slots may replace what is here: the node does not own
  * any of them, and another owner's server has taken what this one held. If not,
  * says why. */

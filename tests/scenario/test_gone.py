@@ -191,3 +191,130 @@ def test_a_removed_data_directory_is_made_anew(how, journal):
             if journal == "no":
                 assert conn.call("SAVE") == b"OK"
         check_after_kill(store, "a", "b", "c")
+
+
+def wait_files(store, *names):
+    for name in names:
+        path = os.path.join(store.data, name)
+        servers.wait_until(lambda: os.path.exists(path), 10, path)
+
+
+# The files of a server that uses all of them. After the kill nothing is missing: the
+# filters that need the secret, the password, the user and the role.
+@pytest.mark.parametrize("how", [remove, move, replace], ids=lambda how: how.__name__)
+def test_what_only_dir_had_is_written_again(how):
+    with crash.Store(*ALWAYS) as store:
+        users = os.path.join(store.data, "users.acl")
+        open(users, "w").close()
+        store.options += ["--aclfile", users, "--pidfile",
+                          os.path.join(store.data, "pid")]
+        store.start()
+        secret = os.path.join(store.data, "hash-secret")
+        names = ("hash-secret", "rewritten.conf", "users.acl",
+                 "replication.state", "lock", "pid", "journal/manifest")
+        with store.conn() as conn:
+            assert conn.call("BF.RESERVE", "keyed", "0.01", "100", "HASH",
+                             "keyed") == b"OK"
+            add(conn, "keyed", "plain")
+            assert conn.call("ACL", "SETUSER", "eve", "on", "nopass",
+                             "+ping") == b"OK"
+            assert conn.call("ACL", "SAVE") == b"OK"
+            assert conn.call("CONFIG", "SET", "bf.bloom-expansion", "7") == b"OK"
+            assert conn.call("CONFIG", "REWRITE") == b"OK"
+            assert conn.call("CONFIG", "SET", "bf.bloom-expansion", "8") == b"OK"
+            assert conn.call("REPLICAOF", "127.0.0.1", "1") == b"OK"
+            assert conn.call("REPLICAOF", "NO", "ONE") == b"OK"
+            wait_files(store, *names)
+            with open(secret, "rb") as file:
+                before = file.read()
+            how(store.data)
+            wait_files(store, *names)
+            assert os.stat(secret).st_mode & 0o777 == 0o600
+            with open(secret, "rb") as file:
+                assert file.read() == before
+            servers.wait_until(
+                lambda: crash.info(conn)["journal_state"] == "on", 10, "it is on")
+        store.kill()
+        store.start()
+        with store.conn() as conn:
+            assert conn.call("BF.EXISTS", "keyed", "x") == 1
+            assert conn.call("CONFIG", "GET", "bf.bloom-expansion")[1] == b"7"
+            assert b"user eve" in b"\n".join(conn.call("ACL", "LIST"))
+        store.assert_healthy()
+
+
+# The files of another server are in the place: its secret is kept under another name.
+def test_another_servers_secret_is_set_aside():
+    with crash.Store(*ALWAYS) as store:
+        store.start()
+        with store.conn() as conn:
+            assert conn.call("BF.RESERVE", "keyed", "0.01", "100", "HASH",
+                             "keyed") == b"OK"
+            add(conn, "keyed")
+            other = os.path.join(store.folder, "other")
+            os.mkdir(other)
+            with open(os.path.join(other, "hash-secret"), "w") as file:
+                file.write("%032x\n" % 7)
+            os.chmod(os.path.join(other, "hash-secret"), 0o600)
+            move(store.data)
+            os.rename(other, store.data)
+            wait_files(store, "lock", "journal/manifest")
+            servers.wait_until(
+                lambda: crash.info(conn)["journal_state"] == "on", 10, "it is on")
+        assert [n for n in os.listdir(store.data)
+                if n.startswith("hash-secret.stale-")]
+        check_after_kill(store, "keyed")
+
+
+# DEBUG RELOAD cannot save, and says so.
+def test_a_reload_without_a_directory_fails_at_once():
+    with crash.Store(*ALWAYS, "--enable-debug-command", "yes") as store:
+        store.start()
+        with store.conn() as conn:
+            add(conn, "a")
+            move(store.data)
+            open(store.data, "w").close()  # blocks mkdir
+            servers.wait_until(
+                lambda: "the data directory is gone" in store.log(), 10, "noticed")
+            got = conn.call("DEBUG", "RELOAD")
+            assert isinstance(got, resp.Error), got
+            os.unlink(store.data)
+            wait_files(store, "lock", "journal/manifest")
+            servers.wait_until(
+                lambda: crash.info(conn)["journal_state"] == "on", 10, "it is on")
+        check_after_kill(store, "a")
+
+
+# The directory goes while a start reads the data from it.
+@pytest.mark.parametrize("what", ["data", "journal"])
+def test_a_start_outlives_its_files(what):
+    with crash.Store(*ALWAYS, "--save", "") as store:
+        store.start()
+        with store.conn() as conn:
+            for i in range(40):
+                conn.pipeline([("BF.RESERVE", "k%d.%d" % (i, n), "0.01", "200000",
+                                "NONSCALING") for n in range(20)])
+            add(conn, "a")
+        store.kill()
+        store.launch()
+        manifest = os.path.join(store.data, "journal", "manifest")
+        while not is_loading(store):
+            assert store.alive()
+        move(store.data if what == "data" else journal_of(store))
+        assert store.wait_ready(), store.log()
+        if "began to serve first" in store.log():
+            return
+        with store.conn() as conn:
+            wait_files(store, "lock", "journal/manifest")
+            add(conn, "b")
+        assert os.path.exists(manifest)
+        check_after_kill(store, "a", "b")
+
+
+def is_loading(store):
+    try:
+        with store.conn() as conn:
+            got = conn.call("BF.CARD", "nothing")
+            return isinstance(got, resp.Error) or got == 0
+    except OSError:
+        return False

@@ -489,6 +489,7 @@ def test_a_refused_start_never_says_ready(tmp_path):
     ("metrics", ["used_memory", "bf_bloom_num_objects"]),
     ("commands-man", [".It Ic \"BF.ADD\"", "CLIENT ID"]),
     ("commands-md", ["| `BF.ADD` | Adds an item", "connections: `CACHING`, "]), ("man", [".It Ic port"]),
+    ("files-md", ["| `hash-secret` |"]),
     ("errors", ["non scaling filter is full", "EXECABORT"]),
 ])
 def test_the_binary_prints_its_reference(what, words):

@@ -9,6 +9,7 @@
 
 import errno
 import random
+import shutil
 import threading
 import time
 
@@ -304,6 +305,33 @@ def test_a_full_synchronization_with_memory_for_one_copy_only(start):
         wait_until(lambda: replicas.link_is_up(replica), 30)
         assert info(replica)["data_absent"] == "0"
         assert conn.call("BF.EXISTS", "big:0", 1) == 1
+    wait_even(primary, replica)
+
+
+def test_dir_is_lost_after_the_data_was_dropped(start, tmp_path):
+    """The role is written again, so a start does not make an empty primary; and
+    nobody waits for a reload of data that is not there."""
+    primary = start()
+    filled(primary, 30)
+    data = tmp_path / "data"
+    data.mkdir()
+    replica = start("--maxmemory", "50mb", *JOURNAL, "--dir", data)
+    filled(replica, 28)
+    proxy = start.proxy(primary)
+    with replica.conn() as conn:
+        follow(replica, proxy, wait=False)
+        wait_until(lambda: proxy.sent > 2 * MIB)
+        proxy.flow.clear()
+        assert info(replica)["data_absent"] == "1"
+        got = conn.call("DEBUG", "RELOAD")
+        assert isinstance(got, resp.Error), got
+        shutil.rmtree(data)
+        wait_until(lambda: (data / "replication.state").exists())
+        assert info(replica)["data_absent"] == "1"
+    replica.crash()
+    proxy.flow.set()
+    replica.restart()
+    wait_until(lambda: replicas.link_is_up(replica), 30)
     wait_even(primary, replica)
 
 

@@ -176,3 +176,21 @@ TEST(a_job_may_be_forgotten_before_it_is_done)
     assert_int_equal(7, timeout_in_file(&home));
     home_close(&home);
 }
+
+TEST(lost_files_are_written_again)
+{
+    struct home home;
+    struct conf_file *file;
+    char error[CONF_ERROR_MAX];
+
+    home_open(&home);
+    home.conf.timeout = 17;
+    rewrite(&home, error);
+    file = conf_file_new(&home.given, on_done, &home);
+    home.conf.timeout = 18; /* was not written */
+    assert_int_equal(0, unlink(home.path));
+    assert_true(conf_file_write_again(file));
+    conf_file_free(file);
+    assert_int_equal(17, timeout_in_file(&home));
+    home_close(&home);
+}

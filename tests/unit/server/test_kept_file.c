@@ -274,3 +274,25 @@ TEST(the_newest_of_many_texts_stays)
     assert_read(&home, 9999);
     home_close(&home);
 }
+
+TEST(a_lost_file_is_written_again)
+{
+    struct home home;
+
+    home_open(&home);
+    home_start(&home);
+    assert_true(kept_file_write_again(home.file) == 0); /* there was none */
+    keep(&home, 7);
+    for (int life = 0; life < 2; life++) { /* written, and read */
+        uint64_t ticket;
+
+        assert_int_equal(0, file_unlink(home.fd, NAME));
+        ticket = kept_file_write_again(home.file);
+        assert_true(ticket > 0);
+        wait_until(kept_file_outcome(home.file, ticket) == 1);
+        assert_read(&home, 7);
+        kept_file_free(home.file);
+        home_start(&home);
+    }
+    home_close(&home);
+}

@@ -17,6 +17,7 @@
 #include "cluster/claim.h"
 
 #include "base/log.h"
+#include "cluster/sidecar_disk.h"
 #include "cluster/sidecar_force.h"
 #include "cluster/sidecar_peers.h"
 #include "cluster/survey.h"
@@ -93,17 +94,31 @@ ask(struct sidecar *sidecar, enum sidecar_question question)
                                                    .known = claim->known });
 }
 
+/* Writes that the slots are held, as soon as the disk has what that means. */
+static void
+write_claim(struct sidecar *sidecar, uint64_t now_ms)
+{
+    if (sidecar_disk_may_keep(sidecar)) {
+        sidecar->claim.ticket = sidecar_keep(sidecar);
+    } else if (now_ms == sidecar->claim.since_ms) {
+        sidecar->hooks.store(sidecar->hooks.ctx);
+    }
+}
+
 /* Notes on the disk that the slots are held. Until it is there, no other daemon
  * may take them for held by us. */
 static void
 keep(struct sidecar *sidecar, uint64_t now_ms)
 {
     struct claim *claim = &sidecar->claim;
+    char history[HISTORY_ID_CHARS + 1];
 
     claim->epoch = sidecar_epoch(sidecar);
+    claim->ticket = 0;
     sidecar->hooks.release(sidecar->hooks.ctx, &claim->set);
+    sidecar->hooks.where(sidecar->hooks.ctx, history, &claim->here);
     enter(sidecar, CLAIM_KEEPS, now_ms);
-    claim->ticket = sidecar_keep(sidecar);
+    write_claim(sidecar, now_ms);
 }
 
 /* The disk has it: holds the slots, and serves those that no other daemon has
@@ -113,7 +128,7 @@ kept(struct sidecar *sidecar, uint64_t now_ms)
 {
     struct claim *claim = &sidecar->claim;
 
-    holdings_set(sidecar->own, &claim->set, claim->epoch);
+    sidecar_hold_claim(sidecar);
     if (strcmp(claim->source, sidecar->own->node) != 0) {
         sidecar->cutover_ms = now_ms - claim->held_ms;
         log_notice("cluster.claim", "has taken slots over",
@@ -150,7 +165,8 @@ lead(struct sidecar *sidecar, uint64_t now_ms)
     slot_set_intersect(&sidecar->claim.set, &sidecar->owned);
     holdings_slots(own, &others);
     slot_set_subtract(&others, &sidecar->claim.set);
-    holdings_set(own, &others, 0);
+    sidecar_hold(sidecar, &others, 0, 0);
+    memcpy(sidecar->claim.was, own->history, sizeof(own->history));
     own->follows[0] = own->history[0] = '\0';
     sidecar->hooks.lead(sidecar->hooks.ctx);
     sidecar->role = SIDECAR_LEADS;
@@ -599,7 +615,9 @@ claim_tick(struct sidecar *sidecar, uint64_t now_ms)
         }
         break;
     case CLAIM_KEEPS:
-        if (sidecar->hooks.is_kept(sidecar->hooks.ctx, claim->ticket)) {
+        if (claim->ticket == 0) {
+            write_claim(sidecar, now_ms);
+        } else if (sidecar->hooks.is_kept(sidecar->hooks.ctx, claim->ticket)) {
             kept(sidecar, now_ms);
         }
         break;

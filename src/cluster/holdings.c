@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The text: lines that end in LF, words separated by one blank.
+ * The text: lines that end in LF, words separated by one blank. Version 2 is
+ * that of the file; version 1 has no line `data`, and was the file's, too, in
+ * 1.0.0.
  *
- *   bloomery-slots 1
+ *   bloomery-slots 2
+ *   data <position> <40 hex digits>...  what is held is in data of one of these
+ *                                       histories that reaches this position
  *   node <40 hex digits> | -
  *   follows <40 hex digits> | -
  *   history <40 hex digits> | -
@@ -19,7 +23,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define FIRST_LINE "bloomery-slots 1\n"
+#define FIRST_LINE         "bloomery-slots 1"
+#define FIRST_LINE_OF_FILE "bloomery-slots 2"
 
 void
 holdings_set(struct holdings *holdings, const struct slot_set *set,
@@ -125,13 +130,14 @@ id_or_dash(const char *id)
     return id[0] != '\0' ? id : "-";
 }
 
-void
-holdings_write(const struct holdings *holdings, struct buf *out)
+/* Appends all lines behind the first, and behind `data`. The text begins at
+ * `begin`. */
+static void
+write_lines(const struct holdings *holdings, size_t begin, struct buf *out)
 {
-    size_t begin = out->len;
     char *end;
 
-    buf_printf(out, FIRST_LINE "node %s\nfollows %s\nhistory %s\nclaimed ",
+    buf_printf(out, "node %s\nfollows %s\nhistory %s\nclaimed ",
                id_or_dash(holdings->node), id_or_dash(holdings->follows),
                id_or_dash(holdings->history));
     slot_set_write(out, &holdings->claimed);
@@ -144,6 +150,29 @@ holdings_write(const struct holdings *holdings, struct buf *out)
 
         out->len = begin + checksum_append(out->data + begin, len);
     }
+}
+
+void
+holdings_write(const struct holdings *holdings, struct buf *out)
+{
+    size_t begin = out->len;
+
+    buf_append_slice(out, slice_lit(FIRST_LINE "\n"));
+    write_lines(holdings, begin, out);
+}
+
+void
+holdings_write_file(const struct holdings *holdings, struct buf *out)
+{
+    size_t begin = out->len;
+
+    buf_printf(out, FIRST_LINE_OF_FILE "\ndata %" PRIu64, holdings->from);
+    for (int i = 0; i < HOLDINGS_DATA_MAX && holdings->data[i][0] != '\0';
+         i++) {
+        buf_printf(out, " %s", holdings->data[i]);
+    }
+    buf_append_slice(out, slice_lit("\n"));
+    write_lines(holdings, begin, out);
 }
 
 /* ---- reading ------------------------------------------------------------- */
@@ -212,6 +241,30 @@ take_claimed(struct slice *text, struct slot_set *ret_set)
             slot_set_parse(ranges, ret_set));
 }
 
+/* Reads the line `data`. */
+static bool
+take_data(struct slice *text, struct holdings *holdings)
+{
+    struct slice line;
+    struct slice word;
+    int count = 0;
+
+    if (!take_until(text, ' ', &word) ||
+        !slice_equal(word, slice_lit("data")) ||
+        !take_until(text, '\n', &line) || !slice_next_word(&line, &word) ||
+        !slice_to_u64(word, &holdings->from)) {
+        return false;
+    }
+    while (slice_next_word(&line, &word)) {
+        if (count == HOLDINGS_DATA_MAX || !is_id(word)) {
+            return false;
+        }
+        memcpy(holdings->data[count], word.data, word.len);
+        count++;
+    }
+    return count > 0;
+}
+
 /* Reads a line of a table. *least: where its range may begin, by table. */
 static bool
 take_range(struct slice *text, struct holdings *holdings, unsigned least[2])
@@ -264,7 +317,8 @@ bool
 holdings_parse(struct slice text, struct holdings *ret_holdings,
                char ret_reason[HOLDINGS_REASON_MAX])
 {
-    const struct slice first = slice_lit(FIRST_LINE);
+    struct slice version;
+    bool of_file = false;
     struct holdings *holdings;
     const char *reason = "its last line is not the checksum of the others";
     bool good = false;
@@ -272,15 +326,15 @@ holdings_parse(struct slice text, struct holdings *ret_holdings,
     if (text.len <= HOLDINGS_TEXT_MAX && checksum_holds(text)) {
         text.len -= CHECKSUM_LINE_BYTES;
         reason = "its first line is not the one of this version";
-        good = text.len >= first.len &&
-               memcmp(text.data, first.data, first.len) == 0;
+        good = take_until(&text, '\n', &version);
+        of_file = good && slice_equal(version, slice_lit(FIRST_LINE_OF_FILE));
+        good = of_file || (good && slice_equal(version, slice_lit(FIRST_LINE)));
     }
     if (good) {
         holdings = mem_zalloc(sizeof(*holdings));
-        text.data += first.len;
-        text.len -= first.len;
         reason = "a line is malformed";
-        good = parse_lines(text, holdings);
+        good = (!of_file || take_data(&text, holdings)) &&
+               parse_lines(text, holdings);
         if (good) {
             memcpy(ret_holdings, holdings, sizeof(*ret_holdings));
         }

@@ -16,6 +16,8 @@
 #include "cluster/topology.h"
 #include "journal/history.h"
 
+enum { HOLDINGS_DATA_MAX = 8 };
+
 struct holdings {
     char node[TOPOLOGY_ID_LEN + 1]; /* beside which the daemon stands; "": none
                                        yet */
@@ -29,7 +31,14 @@ struct holdings {
     /* The highest epoch + 1 at which any daemon has held the slot, as far as
      * this one has heard. Not 0 and no holder: the data is lost. */
     uint64_t known[CLUSTER_SLOTS];
-    struct slot_set claimed; /* on their way to this daemon, now */
+    /* On their way to this daemon, now. To others also what it serves and its
+     * disk does not have yet. */
+    struct slot_set claimed;
+    /* Of the file: data of one of these histories holds what is held here if it
+     * reaches this position. No history: a file of version 1, which does not
+     * say. */
+    char data[HOLDINGS_DATA_MAX][HISTORY_ID_CHARS + 1];
+    uint64_t from;
 };
 
 /* Holds these slots at this epoch + 1, or no more (0). */
@@ -46,11 +55,13 @@ bool holdings_learn(struct holdings *holdings, const struct holdings *other);
 /* Collects the slots that are held. */
 void holdings_slots(const struct holdings *holdings, struct slot_set *ret_set);
 
-/* Appends the text, whose last line is its checksum. */
+/* Appends the text, whose last line is its checksum: of the reply, which
+ * servers of 1.0.0 read, or of the file, which also says of what data it is. */
 void holdings_write(const struct holdings *holdings, struct buf *out);
+void holdings_write_file(const struct holdings *holdings, struct buf *out);
 
-/* Reads a text. False: it is damaged, or of a newer version; *ret_holdings is
- * not touched, and ret_reason says what is wrong. */
+/* Reads either text. False: it is damaged, or of a newer version; *ret_holdings
+ * is not touched, and ret_reason says what is wrong. */
 enum { HOLDINGS_REASON_MAX = 128 };
 bool holdings_parse(struct slice text, struct holdings *ret_holdings,
                     char ret_reason[HOLDINGS_REASON_MAX]);

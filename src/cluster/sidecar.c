@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "cluster/claim.h"
 #include "cluster/sidecar_copy.h"
+#include "cluster/sidecar_disk.h"
 #include "cluster/sidecar_force.h"
 #include "cluster/sidecar_give.h"
 #include "cluster/sidecar_peers.h"
@@ -47,6 +48,7 @@ sidecar_new(const struct sidecar_hooks *hooks, const struct holdings *start)
     sidecar->comer = slots_of(sizeof(*sidecar->comer));
     sidecar->given_ms = slots_of(sizeof(*sidecar->given_ms));
     sidecar->lost_ms = slots_of(sizeof(*sidecar->lost_ms));
+    sidecar->since = slots_of(sizeof(*sidecar->since));
     sidecar->state = slots_of(sizeof(*sidecar->state));
     sidecar->ask_source = slots_of(sizeof(*sidecar->ask_source));
     memset(sidecar->owner_before, 0xff,
@@ -76,6 +78,7 @@ sidecar_free(struct sidecar *sidecar)
     mem_free(sidecar->comer);
     mem_free(sidecar->given_ms);
     mem_free(sidecar->lost_ms);
+    mem_free(sidecar->since);
     mem_free(sidecar->state);
     mem_free(sidecar->ask_source);
     mem_free(sidecar->silent);
@@ -92,10 +95,9 @@ sidecar_set_options(struct sidecar *sidecar,
 
 /* ---- slots --------------------------------------------------------------- */
 
-/* Claims the slots anew, from the daemon that a survey finds. */
-static void
-stop_serving(struct sidecar *sidecar, const struct slot_set *set,
-             uint64_t now_ms)
+void
+sidecar_stop_serving(struct sidecar *sidecar, const struct slot_set *set,
+                     uint64_t now_ms)
 {
     slot_set_foreach (set, slot) {
         sidecar_want(sidecar, slot, PEER_NONE, now_ms);
@@ -185,10 +187,9 @@ follow_epoch(struct sidecar *sidecar, bool gained, uint64_t now_ms)
         return;
     }
     if (gained) {
-        holdings_set(sidecar->own, &risen, epoch);
-        sidecar->dirty = true;
+        sidecar_hold_same(sidecar, &risen, epoch);
     } else {
-        stop_serving(sidecar, &risen, now_ms);
+        sidecar_stop_serving(sidecar, &risen, now_ms);
     }
 }
 
@@ -208,8 +209,10 @@ static bool
 is_unfenced(const struct sidecar *sidecar)
 {
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        const struct sidecar_holder *holder = &sidecar->survey.found[slot];
+
         if (sidecar->own->held[slot] != 0 &&
-            sidecar->survey.found[slot].epoch <= sidecar->own->held[slot]) {
+            (holder->epoch <= sidecar->own->held[slot] || holder->claimed)) {
             return true;
         }
     }
@@ -257,8 +260,7 @@ static void
 lead_at_once(struct sidecar *sidecar)
 {
     if (sidecar->own->follows[0] != '\0') {
-        holdings_clear(sidecar->own);
-        sidecar->dirty = true;
+        sidecar_hold_nothing(sidecar);
     }
     sidecar->role = SIDECAR_LEADS;
     sidecar->demoted_ms = 0;
@@ -301,6 +303,14 @@ follow_role(struct sidecar *sidecar, uint64_t now_ms)
 
 /* ---- events -------------------------------------------------------------- */
 
+static void
+write_changes(struct sidecar *sidecar)
+{
+    if (sidecar->dirty) {
+        (void)sidecar_keep(sidecar);
+    }
+}
+
 /* Draws the consequences of what has changed. */
 static void
 settle(struct sidecar *sidecar, uint64_t now_ms)
@@ -308,6 +318,7 @@ settle(struct sidecar *sidecar, uint64_t now_ms)
     if (sidecar->topology == NULL) {
         return;
     }
+    sidecar_disk_tick(sidecar, now_ms);
     sidecar_give_await(sidecar, now_ms);
     sidecar_copy_check(sidecar);
     follow_role(sidecar, now_ms);
@@ -321,9 +332,7 @@ settle(struct sidecar *sidecar, uint64_t now_ms)
     if (sidecar->changed) {
         sidecar_show(sidecar);
     }
-    if (sidecar->dirty) {
-        (void)sidecar_keep(sidecar);
-    }
+    write_changes(sidecar);
 }
 
 /* Another id is another node: what the file says is of slots of the old one. */
@@ -342,7 +351,7 @@ check_identity(struct sidecar *sidecar)
                   "node are not served; their filters stay until they are "
                   "fetched from another daemon\"",
                   id, own->node);
-        holdings_clear(own);
+        sidecar_hold_nothing(sidecar);
     }
     memcpy(own->node, id, sizeof(own->node));
     sidecar->dirty = true;
@@ -352,6 +361,7 @@ void
 sidecar_polled(struct sidecar *sidecar, const struct topology *topology,
                bool leased, uint64_t now_ms)
 {
+    sidecar_disk_check(sidecar);
     if (sidecar->topology != topology) {
         sidecar->topology = topology;
         sidecar->changed = true;
@@ -377,7 +387,7 @@ sidecar_lapsed(struct sidecar *sidecar, uint64_t now_ms)
 {
     struct slot_set all = sidecar->served;
 
-    stop_serving(sidecar, &all, now_ms);
+    sidecar_stop_serving(sidecar, &all, now_ms);
     memset(&sidecar->leaving, 0, sizeof(sidecar->leaving));
     sidecar->leaving_until_ms = 0;
     sidecar->changed = true;
@@ -386,9 +396,13 @@ sidecar_lapsed(struct sidecar *sidecar, uint64_t now_ms)
 void
 sidecar_tick(struct sidecar *sidecar, uint64_t now_ms)
 {
+    sidecar_disk_check(sidecar);
     if (sidecar->topology != NULL) {
         survey_tick(sidecar, now_ms);
         settle(sidecar, now_ms);
+    } else {
+        sidecar_disk_tick(sidecar, now_ms);
+        write_changes(sidecar);
     }
 }
 
@@ -439,9 +453,9 @@ sidecar_refresh(struct sidecar *sidecar)
 const struct holdings *
 sidecar_holdings(struct sidecar *sidecar)
 {
-    memset(&sidecar->own->claimed, 0, sizeof(sidecar->own->claimed));
+    sidecar->own->claimed = sidecar_disk_loose(sidecar);
     if (sidecar->claim.state != CLAIM_NONE) {
-        sidecar->own->claimed = sidecar->claim.set;
+        slot_set_unite(&sidecar->own->claimed, &sidecar->claim.set);
     }
     return sidecar->own;
 }

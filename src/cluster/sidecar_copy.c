@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cluster/claim.h"
+#include "cluster/sidecar_disk.h"
 #include "cluster/sidecar_state.h"
 
 enum {
@@ -33,15 +34,13 @@ sidecar_copy_check(struct sidecar *sidecar)
     struct holdings *own = sidecar->own;
 
     if (own->follows[0] == '\0' ||
-        sidecar->hooks.is_of(sidecar->hooks.ctx, own->history)) {
+        sidecar->hooks.has(sidecar->hooks.ctx, own->history, 0)) {
         return;
     }
     log_notice("cluster.sidecar", "other data has replaced a copy", "of=%s",
                own->follows);
-    holdings_clear(own);
+    sidecar_hold_nothing(sidecar);
     sidecar->copy_is_good = false;
-    sidecar->dirty = true;
-    sidecar->changed = true;
     if (claim_is_hand_off(sidecar)) {
         claim_cancel(sidecar);
     }
@@ -83,6 +82,34 @@ sidecar_copy_answered(struct sidecar *sidecar, uint64_t number,
     return true;
 }
 
+/* Holds what the leader held at this place, and no more. */
+static void
+take_offer(struct sidecar *sidecar, const struct sidecar_offer *offer)
+{
+    struct holdings *own = sidecar->own;
+
+    const uint64_t *held = offer->holdings->held;
+    struct slot_set set;
+
+    /* Few epochs have many slots each. */
+    for (unsigned first = 0; first < CLUSTER_SLOTS; first++) {
+        if (held[first] == own->held[first]) {
+            continue;
+        }
+        memset(&set, 0, sizeof(set));
+        for (unsigned slot = first; slot < CLUSTER_SLOTS; slot++) {
+            if (held[slot] == held[first] && own->held[slot] != held[slot]) {
+                slot_set_add(&set, slot);
+            }
+        }
+        sidecar_hold(sidecar, &set, held[first], offer->position);
+    }
+    memcpy(own->follows, sidecar->leader, sizeof(own->follows));
+    memcpy(own->history, offer->history, sizeof(own->history));
+    sidecar->dirty = true;
+    sidecar->changed = true;
+}
+
 /* Our copy holds what its leader held at a place of the log that it has
  * reached. A slot that the leader holds no more is not held here at once. */
 static void
@@ -109,11 +136,7 @@ compare_offer(struct sidecar *sidecar)
     if (strcmp(own->follows, sidecar->leader) != 0 ||
         strcmp(own->history, history) != 0 ||
         memcmp(own->held, offer->holdings->held, sizeof(own->held)) != 0) {
-        memcpy(own->held, offer->holdings->held, sizeof(own->held));
-        memcpy(own->follows, sidecar->leader, sizeof(own->follows));
-        memcpy(own->history, history, sizeof(own->history));
-        sidecar->dirty = true;
-        sidecar->changed = true;
+        take_offer(sidecar, offer);
     }
     (void)holdings_learn(own, offer->holdings);
     if (!sidecar->copy_is_good) {

@@ -2,6 +2,7 @@
 #include "cluster/sidecar_give.h"
 
 #include "base/log.h"
+#include "cluster/sidecar_disk.h"
 #include "cluster/sidecar_peers.h"
 #include "cluster/survey.h"
 
@@ -316,6 +317,7 @@ sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
 
         if (sidecar->own->held[slot] != 0 &&
             !slot_set_has(&sidecar->owned, slot) && !holder->copy &&
+            !holder->claimed && /* the owner's disk has it */
             holder->epoch > sidecar->own->held[slot] &&
             holder->peer == sidecar->owner_before[slot]) {
             slot_set_add(&set, slot);
@@ -324,7 +326,7 @@ sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
     if (slot_set_is_empty(&set)) {
         return;
     }
-    holdings_set(sidecar->own, &set, 0);
+    sidecar_hold(sidecar, &set, 0, 0);
     slot_set_subtract(&sidecar->fenced, &set);
     slot_set_subtract(&sidecar->exported, &set);
     came(sidecar, &set, NULL);

@@ -75,6 +75,14 @@ struct sidecar_answer {
     const char *reason; /* of REFUSED and SILENT; for the log */
 };
 
+/* What a start would find. */
+struct sidecar_disk {
+    bool journals;   /* what is acknowledged is there, or will be soon */
+    uint64_t stored; /* + 1: all up to this position of our log; 0: nothing */
+    char history[HISTORY_ID_CHARS + 1];  /* of our log now */
+    char snapshot[HISTORY_ID_CHARS + 1]; /* of the last snapshot; "": none */
+};
+
 /* What the owner does. A hook must not call back into the sidecar. */
 struct sidecar_hooks {
     /* Shows this to commands from now on, before it returns. */
@@ -86,8 +94,14 @@ struct sidecar_hooks {
     /* Where our log ends. */
     void (*where)(void *ctx, char ret_history[HISTORY_ID_CHARS + 1],
                   uint64_t *ret_position);
-    /* Whether our log is of this history, or continues it. */
-    bool (*is_of)(void *ctx, const char history[HISTORY_ID_CHARS + 1]);
+    /* Whether our log is of this history, or continues it, and reaches this
+     * position of it. */
+    bool (*has)(void *ctx, const char history[HISTORY_ID_CHARS + 1],
+                uint64_t position);
+    /* What our disk has; and has it get all that our log has now: the journal
+     * is synced, or without one a snapshot is saved. */
+    void (*disk)(void *ctx, struct sidecar_disk *ret_disk);
+    void (*store)(void *ctx);
     /* Asks; sidecar_answered follows, once, and not before this returns. */
     void (*ask)(void *ctx, const struct sidecar_ask *ask);
     /* Keeps of the slots those that have been copied from the daemon beside

@@ -51,21 +51,3 @@ sidecar_serve(struct sidecar *sidecar, const struct slot_set *set)
                slot_set_count(&sidecar->served),
                slot_set_count(&sidecar->owned));
 }
-
-uint64_t
-sidecar_keep(struct sidecar *sidecar)
-{
-    struct holdings *coming;
-    uint64_t ticket;
-
-    sidecar->dirty = false;
-    if (sidecar->claim.state != CLAIM_KEEPS) {
-        return sidecar->hooks.keep(sidecar->hooks.ctx, sidecar->own);
-    }
-    coming = mem_alloc(sizeof(*coming));
-    *coming = *sidecar->own;
-    holdings_set(coming, &sidecar->claim.set, sidecar->claim.epoch);
-    ticket = sidecar->hooks.keep(sidecar->hooks.ctx, coming);
-    mem_free(coming);
-    return ticket;
-}

@@ -4,6 +4,7 @@
  *
  *   sidecar.c        events, the role, slots that come and go
  *   sidecar_copy.c   a replica: what it holds is what its leader holds
+ *   sidecar_disk.c   what a start may rely on
  *   sidecar_force.c  slots whose data an operator declares to be lost
  *   sidecar_give.c   slots that other daemons claim
  *   sidecar_peers.c  the daemons beside other nodes
@@ -75,7 +76,8 @@ struct sidecar_survey {
  *   DRAINS -> KEEPS
  *   WAITS  -> FENCES  it answers again
  *          -> KEEPS   it does not
- *   KEEPS  -> NONE    our disk says that we hold them: they are served
+ *   KEEPS  -> NONE    our disk has them and says that we hold them, or we have
+ *                     no journal: they are served
  *   any    -> NONE    it failed, or the slots are not ours any more
  */
 enum claim_state {
@@ -101,7 +103,7 @@ struct claim {
     char source[TOPOLOGY_ID_LEN + 1];
     uint64_t number;    /* of the question; 0: it is answered */
     uint64_t silent_ms; /* since when FENCES has no answer */
-    uint64_t ticket;    /* of the text on its way to the disk, and */
+    uint64_t ticket;    /* of the text on its way to the disk; 0: none yet */
     uint64_t epoch;     /* + 1, at which that holds the slots */
     uint64_t since_ms;  /* in this state */
     uint64_t held_ms;   /* when commands on the slots began to wait */
@@ -109,6 +111,8 @@ struct claim {
     uint64_t not_until; /* the next claim, after one that failed */
     char history[HISTORY_ID_CHARS + 1]; /* where the source has stopped */
     uint64_t position;
+    uint64_t here; /* of KEEPS: our log's position, which has all */
+    char was[HISTORY_ID_CHARS + 1]; /* of the copy that a hand-off turns */
 };
 
 /* A leader's holdings, until our copy has reached that place of its log. */
@@ -126,8 +130,17 @@ struct sidecar {
     const struct topology *topology; /* NULL before the first poll */
     uint64_t numbers;                /* of questions */
     struct holdings *own;
-    bool dirty;  /* own has changed since it was kept */
-    bool behind; /* a replica has newer data than we */
+    bool dirty;            /* own has changed since it was kept */
+    bool checked;          /* own is what the data is */
+    uint64_t *since;       /* [CLUSTER_SLOTS] the position of our log from which
+                              the data is what is held */
+    struct slot_set kept;  /* held, and the disk has that data */
+    struct slot_set loose; /* held, and it does not yet */
+    uint64_t stored;       /* the position that it has, + 1 */
+    uint64_t store_ms;     /* when it was asked for more */
+    char live[HISTORY_ID_CHARS + 1]; /* our log's history at the last look */
+    char snapshot[HISTORY_ID_CHARS + 1]; /* as the file names it */
+    bool behind;                         /* a replica has newer data than we */
     enum sidecar_role role;
     char leader[TOPOLOGY_ID_LEN + 1]; /* of the role FOLLOWS */
     uint64_t demoted_ms; /* since when we should follow, and do not yet; 0 */
@@ -203,6 +216,6 @@ void sidecar_want(struct sidecar *sidecar, unsigned slot, uint16_t source,
 /* Serves slots from now on: they are held, at our node's epoch. */
 void sidecar_serve(struct sidecar *sidecar, const struct slot_set *set);
 
-/* Writes what is held to the disk, with the slots of a claim that KEEPS.
- * Returns the ticket. */
-uint64_t sidecar_keep(struct sidecar *sidecar);
+/* Claims the slots anew, from the daemon that a survey finds. */
+void sidecar_stop_serving(struct sidecar *sidecar, const struct slot_set *set,
+                          uint64_t now_ms);

@@ -51,6 +51,9 @@ cmd_sidecar_holdings(struct request *req)
         buf_free(&text);
         return ERR_NOMEM;
     }
+    if (text.len == 0) { /* not compared with the data yet */
+        return ERR_LOADING;
+    }
     reply_array(req->reply, 3);
     reply_bulk_text(req->reply, history);
     reply_int(req->reply, (int64_t)position);

@@ -66,19 +66,35 @@ place_point(struct persist *persist)
 /* A snapshot counts also while there is a journal, which may have begun later.
  */
 bool
+persist_stored(const struct persist *persist, uint64_t *ret_position)
+{
+    const struct persist_point *stored = &persist->save.stored;
+    uint64_t synced = journal_synced(persist->journal);
+    bool saved = history_covers(&persist->log.history,
+                                slice_of(stored->history), stored->position);
+
+    if (!saved && synced == 0) {
+        return false;
+    }
+    *ret_position =
+        saved && stored->position > synced ? stored->position : synced;
+    return true;
+}
+
+bool
 persist_has_stored(const struct persist *persist, struct slice id,
                    uint64_t position)
 {
-    const struct history *history = &persist->log.history;
-    const struct persist_point *stored = &persist->save.stored;
+    uint64_t stored;
 
-    if (!history_covers(history, id, position)) {
-        return false;
-    }
-    return journal_synced(persist->journal) >= position ||
-           (stored->position >= position &&
-            history_covers(history, slice_of(stored->history),
-                           stored->position));
+    return history_covers(&persist->log.history, id, position) &&
+           persist_stored(persist, &stored) && stored >= position;
+}
+
+const char *
+persist_stored_history(const struct persist *persist)
+{
+    return persist->save.stored.history;
 }
 
 /* A snapshot was synced before it got its name. A journal that is off may be in

@@ -28,6 +28,12 @@ void persist_place(struct persist *persist, uint64_t *ret_position,
 bool persist_has_stored(const struct persist *persist, struct slice id,
                         uint64_t position);
 
+/* Finds up to which position of the log this holds. False: for none. */
+bool persist_stored(const struct persist *persist, uint64_t *ret_position);
+
+/* Returns the history that the last snapshot on the disk names; "": none. */
+const char *persist_stored_history(const struct persist *persist);
+
 /* Returns where the log is now, with its history. */
 struct persist_point place_point(struct persist *persist);
 

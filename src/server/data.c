@@ -59,6 +59,7 @@ on_moved(void *ctx)
 
     wake_loops(server);
     replication_moved(server);
+    sidecar_mode_moved(server);
 }
 
 static void

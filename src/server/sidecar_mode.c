@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/observe.h"
+#include "journal/journal.h"
 #include "keyspace/key_hash.h"
 #include "persist/persist.h"
 #include "server/colleague.h"
@@ -187,6 +188,19 @@ poke(struct server *server)
     }
 }
 
+void
+sidecar_mode_moved(struct server *server)
+{
+    struct sidecar_mode *mode = server->sidecar;
+    uint64_t wanted = mode == NULL ? 0 : atomic_load(&mode->sync_to);
+
+    if (wanted != 0 &&
+        journal_synced(persist_journal(server->persist)) >= wanted &&
+        atomic_compare_exchange_strong(&mode->sync_to, &wanted, 0)) {
+        poke(server);
+    }
+}
+
 /* ---- life ---------------------------------------------------------------- */
 
 bool
@@ -314,7 +328,6 @@ sidecar_mode_open(struct server *server)
     mode->file = kept_file_new(&options);
     hooks.ctx = mode;
     mode->sidecar = sidecar_new(&hooks, holdings);
-    sidecar_inquiry_publish(mode->inquiry, holdings);
     mem_free(holdings);
     return true;
 }
@@ -369,13 +382,27 @@ sidecar_mode_may_copy(const struct server *server, const struct slot_set *slots,
     return false;
 }
 
+/* Others may ask what is held when the data was compared with the file. */
+static void
+tick(struct sidecar_mode *mode)
+{
+    sidecar_tick(mode->sidecar, sidecar_mode_now_ms());
+    if (!mode->checked) {
+        mode->checked = true;
+        sidecar_inquiry_publish(mode->inquiry, sidecar_holdings(mode->sidecar));
+    }
+}
+
 static void
 on_timer(uv_timer_t *timer)
 {
     struct sidecar_mode *mode = timer->data;
 
+    if (atomic_load(&mode->server->service.loading)) {
+        return;
+    }
     sidecar_owner_look(mode);
-    sidecar_tick(mode->sidecar, sidecar_mode_now_ms());
+    tick(mode);
     atomic_store(&mode->cluster.cutover_ms, sidecar_cutover_ms(mode->sidecar));
     sidecar_report_look(&mode->report, mode->cluster.view,
                         sidecar_mode_now_ms());
@@ -386,8 +413,10 @@ on_poke(uv_async_t *handle)
 {
     struct sidecar_mode *mode = handle->data;
 
-    sidecar_owner_fence(mode);
-    sidecar_tick(mode->sidecar, sidecar_mode_now_ms());
+    if (!atomic_load(&mode->server->service.loading)) {
+        sidecar_owner_fence(mode);
+        tick(mode);
+    }
 }
 
 void

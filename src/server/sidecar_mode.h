@@ -42,6 +42,9 @@ bool sidecar_mode_may_copy(const struct server *server,
  * for the server of their owner. */
 void sidecar_mode_keep_own(const struct server *server, struct slot_set *slots);
 
+/* The journal has written or synced something. Any thread. */
+void sidecar_mode_moved(struct server *server);
+
 void sidecar_mode_start(struct server *server);
 void sidecar_mode_stop(struct server *server);
 

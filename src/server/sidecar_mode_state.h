@@ -43,6 +43,10 @@ struct sidecar_mode {
     struct colleagues *colleagues;
     struct sidecar_inquiry *inquiry;
     struct kept_file *file;
+    uint64_t save; /* the ticket of a snapshot that was asked for; 0: none */
+    _Atomic uint64_t sync_to; /* a position that the journal was asked to sync;
+                                 0: none */
+    bool checked;             /* the data was compared with the file */
     char *map; /* a copy of sidecar-map, into which the places point */
     struct view_place places[SIDECAR_PLACES_MAX];
     unsigned warned_port; /* for which the log has the warning */

@@ -156,16 +156,65 @@ where(void *ctx, char ret_history[HISTORY_ID_CHARS + 1], uint64_t *ret_position)
 }
 
 static bool
-is_of(void *ctx, const char history[HISTORY_ID_CHARS + 1])
+has(void *ctx, const char history[HISTORY_ID_CHARS + 1], uint64_t position)
 {
     struct sidecar_mode *mode = ctx;
-    bool is;
+    struct persist *persist = mode->server->persist;
+    uint64_t end = 0;
+    uint64_t sequence;
+    bool covers;
 
     gate_enter(gate_of(mode), 0);
-    is = history_covers(persist_history(mode->server->persist),
-                        slice_of(history), 0);
+    if (position > 0) {
+        persist_place(persist, &end, &sequence);
+    }
+    covers = position <= end && history_covers(persist_history(persist),
+                                               slice_of(history), position);
     gate_leave(gate_of(mode), 0);
-    return is;
+    return covers;
+}
+
+/* ---- the disk ------------------------------------------------------------ */
+
+static void
+disk(void *ctx, struct sidecar_disk *ret_disk)
+{
+    struct sidecar_mode *mode = ctx;
+    const struct persist *persist = mode->server->persist;
+    uint64_t stored;
+
+    *ret_disk =
+        (struct sidecar_disk){ .journals = mode->server->conf.appendonly };
+    gate_enter(gate_of(mode), 0);
+    memcpy(ret_disk->history, persist_history(persist)->id,
+           sizeof(ret_disk->history));
+    memcpy(ret_disk->snapshot, persist_stored_history(persist),
+           sizeof(ret_disk->snapshot));
+    if (persist_stored(persist, &stored)) {
+        ret_disk->stored = stored + 1;
+    }
+    gate_leave(gate_of(mode), 0);
+}
+
+/* A snapshot that was asked for begins later than now, so one is enough. */
+static void
+store(void *ctx)
+{
+    struct sidecar_mode *mode = ctx;
+    struct persist *persist = mode->server->persist;
+    struct journal *journal = persist_journal(persist);
+
+    if (mode->server->conf.appendonly) {
+        uint64_t position = journal_position(journal);
+
+        atomic_store(&mode->sync_to, position);
+        journal_kick(journal);
+        journal_want_sync(journal, position);
+    } else if (mode->save == 0 ||
+               persist_outcome(persist, PERSIST_SAVE, mode->save) !=
+                   PERSIST_PENDING) {
+        mode->save = persist_ask(persist, PERSIST_SAVE);
+    }
 }
 
 /* ---- questions ----------------------------------------------------------- */
@@ -493,7 +542,7 @@ keep(void *ctx, const struct holdings *holdings)
     struct buf text = { 0 };
     uint64_t ticket;
 
-    holdings_write(holdings, &text);
+    holdings_write_file(holdings, &text);
     CHECK(!text.failed); /* it is small, as what mem_alloc gives */
     ticket = kept_file_write(mode->file, buf_slice(&text));
     buf_free(&text);
@@ -532,7 +581,9 @@ const struct sidecar_hooks sidecar_owner_hooks = { .publish = publish,
                                                    .follow = follow,
                                                    .lead = lead,
                                                    .where = where,
-                                                   .is_of = is_of,
+                                                   .has = has,
+                                                   .disk = disk,
+                                                   .store = store,
                                                    .ask = ask,
                                                    .copies = copies,
                                                    .has_keys = has_keys,

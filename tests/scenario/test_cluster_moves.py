@@ -120,3 +120,29 @@ def play_one(play, rng, title):
     print("%s: %s; %.1f s, gaps %s" % (
         title, ", ".join(play.told), time.monotonic() - began,
         " ".join("%.2f" % g for g in gaps)), flush=True)
+
+
+def test_what_a_server_without_a_journal_has_got_is_there_after_a_kill(ring):
+    """It holds slots when a snapshot has them, and their source keeps them until
+    then."""
+    slot = 3000
+    source = ring.owner(slot)
+    target = next(p for p in ring.primaries() if p is not source)
+    key = slots.key_in(slot, "saved")
+    with ring.client() as client:
+        client.call(key, "BF.RESERVE", key, "0.01", "5000")
+        client.call(key, "BF.MADD", key, *range(1000))
+        with target.daemon.conn() as conn:
+            assert conn.call("CONFIG", "SET", "appendonly", "no") == b"OK"
+        ring.reshard([slot], target)
+        ring.wait_owner(slot, target)
+        assert client.call(key, "BF.CARD", key)[0] == 1000  # it is served
+        target.daemon.child.kill()
+        target.daemon.wait_exit()
+        target.daemon.restart()
+        ring.wait_served()
+        assert client.call(key, "BF.MEXISTS", key, *range(1000))[0] == [1] * 1000
+        with target.daemon.conn() as conn:
+            assert conn.call("CONFIG", "SET", "appendonly", "yes") == b"OK"
+    ring.reshard([slot], source)
+    ring.wait_settled()

@@ -41,9 +41,31 @@ where(void *ctx, char ret_history[HISTORY_ID_CHARS + 1], uint64_t *ret_position)
 }
 
 static bool
-is_of(void *ctx, const char history[HISTORY_ID_CHARS + 1])
+has(void *ctx, const char history[HISTORY_ID_CHARS + 1], uint64_t position)
 {
-    return strcmp(((struct rig *)ctx)->history, history) == 0;
+    const struct rig *rig = ctx;
+
+    return (rig->continues || strcmp(rig->history, history) == 0) &&
+           position <= rig->position;
+}
+
+static void
+disk(void *ctx, struct sidecar_disk *ret_disk)
+{
+    const struct rig *rig = ctx;
+
+    *ret_disk =
+        (struct sidecar_disk){ .journals = !rig->snapshots,
+                               .stored = rig->disk_lags ? rig->stored
+                                                        : rig->position + 1 };
+    memcpy(ret_disk->history, rig->history, sizeof(rig->history));
+    memcpy(ret_disk->snapshot, rig->snapshot, sizeof(rig->snapshot));
+}
+
+static void
+store(void *ctx)
+{
+    ((struct rig *)ctx)->stores++;
 }
 
 static void

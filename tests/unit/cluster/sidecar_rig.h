@@ -13,8 +13,9 @@
 #define RIG_HOOKS(owner)                                                       \
     {                                                                          \
         .publish = publish, .follow = follow, .lead = lead, .where = where,    \
-        .is_of = is_of, .ask = ask, .copies = copies, .has_keys = has_keys,    \
-        .release = release, .pull = begin_pull, .pull_until = pull_until,      \
+        .has = has, .disk = disk, .store = store, .ask = ask,                  \
+        .copies = copies, .has_keys = has_keys, .release = release,            \
+        .pull = begin_pull, .pull_until = pull_until,                          \
         .pull_cancel = pull_cancel, .keep = keep, .is_kept = is_kept,          \
         .drop = drop, .poll = poll_soon, .ctx = (owner)                        \
     }
@@ -48,6 +49,12 @@ struct rig {
     struct slot_set pulled;
     uint64_t until;
     bool disk_fails; /* nothing is kept */
+    bool snapshots;  /* it has no journal */
+    bool disk_lags;  /* the disk has this much of the log, + 1; else all */
+    uint64_t stored;
+    unsigned stores; /* it was asked for more */
+    char snapshot[HISTORY_ID_CHARS + 1];
+    bool continues; /* the log continues all histories */
     struct holdings kept;
     uint64_t tickets;
     struct slot_set dropped;

@@ -101,6 +101,7 @@ sim_begin(uint64_t seed, bool told)
     sim_nodes_begin();
     for (int i = 0; i < SIM_NODES; i++) {
         sim.daemon[i].log = mem_alloc(SIM_LOG_MAX * sizeof(struct sim_change));
+        sim_disk_begin(&sim.daemon[i]);
         sim.daemon[i].leader = SIM_NOBODY;
         sim.daemon[i].up_at_ms = UINT64_MAX;
         if (sim_newest()->member[i].known) {
@@ -117,6 +118,7 @@ sim_end(void)
             sim_stop(i);
         }
         mem_free(sim.daemon[i].log);
+        mem_free(sim.daemon[i].disk.log);
     }
 }
 

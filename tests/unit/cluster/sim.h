@@ -7,6 +7,7 @@
  *   sim.c         the world, and who reaches whom
  *   sim_nodes.c   the nodes: their own cluster, and what each knows of it
  *   sim_data.c    what daemons store: logs, replicas, slots that are fetched
+ *   sim_disk.c    what is left of that when a daemon is killed
  *   sim_daemon.c  daemons: the hooks of their sidecars, polls, questions
  *   sim_client.c  clients, and the oracle: which answers are right
  */
@@ -76,6 +77,25 @@ struct sim_holdings {
     char history[HISTORY_ID_CHARS + 1];
     uint64_t held[SIM_SLOTS], known[SIM_SLOTS];
     uint8_t claimed;
+    char data[HOLDINGS_DATA_MAX][HISTORY_ID_CHARS + 1];
+    uint64_t from;
+};
+
+/* A place of a daemon's log, and what it had there. */
+struct sim_place {
+    uint64_t history;
+    size_t length;
+    uint64_t items[SIM_SLOTS];
+};
+
+struct sim_disk {
+    bool journals;
+    uint64_t built_ms; /* until then it has `place`; 0: all that was written */
+    uint64_t sync_ms;  /* when it will have been synced; 0: nobody has asked */
+    size_t synced;
+    uint64_t save_ms; /* when `saving` is `place`; 0: nothing is saved */
+    struct sim_place saving, place;
+    struct sim_change *log; /* of place */
 };
 
 struct sim_pull {
@@ -104,6 +124,8 @@ struct sim_daemon {
     struct sim_change *log;
     size_t length;
     uint64_t items[SIM_SLOTS];
+    struct sim_disk disk;
+    uint64_t unsaved[SIM_SLOTS]; /* of items: acknowledged without a journal */
     uint64_t
         old[SIM_SLOTS]; /* of items: lost, and acknowledged again elsewhere */
     uint64_t sync_ms;   /* when a full synchronization ends; 0: none runs */
@@ -142,7 +164,8 @@ struct sim_world {
     uint64_t truth[SIM_SLOTS], lost[SIM_SLOTS];
     uint64_t taken[SIM_SLOTS]; /* the highest epoch + 1 at which it was held */
     uint64_t histories;
-    uint64_t before[SIM_HISTORIES_MAX]; /* the history that each continues */
+    uint64_t before[SIM_HISTORIES_MAX]; /* the history that each continues, */
+    size_t began[SIM_HISTORIES_MAX];    /* from this position */
     uint64_t writes, refused, split, moves, copies, failovers, faults, forced;
     bool told;
 };
@@ -207,6 +230,21 @@ struct topology *sim_show(int node, size_t *version);
 void sim_put(struct sim_daemon *d, unsigned slot, uint64_t items);
 void sim_replicate(int index);
 void sim_run_pull(struct sim_daemon *d);
+
+/* ---- disks --------------------------------------------------------------- */
+
+/* A new daemon, with an empty disk. */
+void sim_disk_begin(struct sim_daemon *d);
+
+/* All its data is about to be replaced by its leader's. */
+void sim_disk_replaced(struct sim_daemon *d);
+
+void sim_disk_store(struct sim_daemon *d);
+void sim_disk_run(struct sim_daemon *d);
+void sim_disk_kill(struct sim_daemon *d);
+bool sim_disk_has(const struct sim_daemon *d, uint64_t history,
+                  uint64_t position);
+uint64_t sim_disk_stored(const struct sim_daemon *d); /* + 1 */
 
 /* ---- daemons ------------------------------------------------------------- */
 

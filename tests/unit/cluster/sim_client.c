@@ -160,6 +160,7 @@ sim_run_client(void)
         uint64_t item = UINT64_C(1) << sim_below(64);
 
         sim_put(d, slot, d->items[slot] | item);
+        d->unsaved[slot] |= d->disk.journals ? 0 : item;
         note_old(at, slot, item);
         sim.truth[slot] |= item;
         sim.lost[slot] = split ? sim.lost[slot] | item : sim.lost[slot] & ~item;

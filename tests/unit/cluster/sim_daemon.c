@@ -71,6 +71,8 @@ pack(const struct holdings *holdings)
         packed.known[slot] = holdings->known[sim_slot(slot)];
     }
     packed.claimed = sim_pack(&holdings->claimed);
+    memcpy(packed.data, holdings->data, sizeof(packed.data));
+    packed.from = holdings->from;
     return packed;
 }
 
@@ -88,6 +90,8 @@ unpack(const struct sim_holdings *packed)
         holdings.known[sim_slot(slot)] = packed->known[slot];
     }
     sim_unpack(packed->claimed, &holdings.claimed);
+    memcpy(holdings.data, packed->data, sizeof(holdings.data));
+    holdings.from = packed->from;
     return &holdings;
 }
 
@@ -143,6 +147,7 @@ renew(struct sim_daemon *d)
 {
     assert_true(sim.histories + 1 < SIM_HISTORIES_MAX);
     sim.before[++sim.histories] = d->history;
+    sim.began[sim.histories] = d->length;
     d->history = sim.histories;
 }
 
@@ -169,25 +174,43 @@ lead(void *ctx)
 }
 
 static void
+name_history(char ret_name[HISTORY_ID_CHARS + 1], uint64_t history)
+{
+    (void)snprintf(ret_name, HISTORY_ID_CHARS + 1, "%040" PRIu64, history);
+}
+
+static void
 where(void *ctx, char ret_history[HISTORY_ID_CHARS + 1], uint64_t *ret_position)
 {
     const struct sim_daemon *d = ctx;
 
-    (void)snprintf(ret_history, HISTORY_ID_CHARS + 1, "%040" PRIu64,
-                   d->history);
+    name_history(ret_history, d->history);
     *ret_position = d->length;
 }
 
 static bool
-is_of(void *ctx, const char history[HISTORY_ID_CHARS + 1])
+has(void *ctx, const char history[HISTORY_ID_CHARS + 1], uint64_t position)
 {
-    uint64_t wanted = strtoull(history, NULL, 10);
-    uint64_t at = ((const struct sim_daemon *)ctx)->history;
+    return sim_disk_has(ctx, strtoull(history, NULL, 10), position);
+}
 
-    while (at != 0 && at != wanted) {
-        at = sim.before[at];
+static void
+disk(void *ctx, struct sidecar_disk *ret_disk)
+{
+    const struct sim_daemon *d = ctx;
+
+    *ret_disk = (struct sidecar_disk){ .journals = d->disk.journals,
+                                       .stored = sim_disk_stored(d) };
+    name_history(ret_disk->history, d->history);
+    if (!d->disk.journals && d->disk.place.history != 0) {
+        name_history(ret_disk->snapshot, d->disk.place.history);
     }
-    return at != 0;
+}
+
+static void
+store(void *ctx)
+{
+    sim_disk_store(ctx);
 }
 
 static struct sim_event *
@@ -355,7 +378,8 @@ sim_start(int index)
         .leaving_ms = SIM_LEASE_MS / 2
     };
 
-    sim_tell("daemon %d starts", index);
+    sim_tell("daemon %d starts, journal %d, at %zu of %" PRIu64, index,
+             d->disk.journals, d->length, d->history);
     d->sidecar = sidecar_new(&hooks, unpack(&d->kept));
     sidecar_set_options(d->sidecar, &options);
     d->up = true;
@@ -385,6 +409,7 @@ sim_stop(int index)
     d->topology = NULL;
     d->sidecar = NULL;
     d->up = d->frozen = false;
+    sim_disk_kill(d);
     memset(d->state, SLOT_AWAY, sizeof(d->state));
     sim_disturb(index);
     sim_tell("daemon %d stops", index);
@@ -572,6 +597,7 @@ sim_run_daemon(int index)
         d->kept = d->keeping;
         d->kept_ticket = d->ticket;
     }
+    sim_disk_run(d);
     sim_replicate(index);
     sim_run_pull(d);
     if (sim.now_ms >= d->poll_ms) {

@@ -61,6 +61,28 @@ TEST(what_is_written_is_read_again)
     }
 }
 
+TEST(the_file_also_says_of_what_data_it_is)
+{
+    uint64_t seed = test_seed();
+    struct holdings *holdings = some(&seed);
+    struct holdings *again = mem_alloc(sizeof(*again));
+    char reason[HOLDINGS_REASON_MAX];
+    struct buf text = { 0 };
+
+    memcpy(holdings->data[0], RIG_B, sizeof(holdings->data[0]));
+    memcpy(holdings->data[1], RIG_C, sizeof(holdings->data[1]));
+    holdings->from = 77;
+    holdings_write_file(holdings, &text);
+    assert_true(holdings_parse(buf_slice(&text), again, reason));
+    assert_memory_equal(holdings, again, sizeof(*again));
+    buf_reset(&text, 0);
+    holdings_write(holdings, &text); /* servers of 1.0.0 read this */
+    assert_memory_equal(text.data, "bloomery-slots 1\nnode ", 22);
+    mem_free(holdings);
+    mem_free(again);
+    buf_free(&text);
+}
+
 TEST(no_changed_byte_is_read)
 {
     uint64_t seed = test_seed();
@@ -99,16 +121,21 @@ reads(const char *lines)
     return good;
 }
 
-#define HEAD                                                                   \
-    "bloomery-slots 1\nnode " RIG_A "\nfollows -\nhistory -\n"                 \
-    "claimed -\n"
+#define LINES "node " RIG_A "\nfollows -\nhistory -\nclaimed -\n"
+#define HEAD  "bloomery-slots 1\n" LINES
 
 TEST(lines_that_contradict_each_other_are_refused)
 {
     assert_true(reads(HEAD));
     assert_true(reads(HEAD "held 0-5 3\nheld 7 3\nknown 0-16383 9\n"));
     assert_false(reads(""));
-    assert_false(reads("bloomery-slots 2\n"));
+    assert_false(reads("bloomery-slots 3\n"));
+    assert_true(reads("bloomery-slots 2\ndata 7 " RIG_B "\n" LINES));
+    assert_false(reads("bloomery-slots 2\n" LINES));
+    assert_false(reads("bloomery-slots 2\ndata 7\n" LINES));
+    assert_false(reads("bloomery-slots 2\ndata x " RIG_B "\n" LINES));
+    assert_false(reads("bloomery-slots 2\ndata 7 " RIG_B "0\n" LINES));
+    assert_false(reads("bloomery-slots 1\ndata 7 " RIG_B "\n" LINES));
     assert_false(reads(HEAD "held 5-0 3\n"));
     assert_false(reads(HEAD "held 0-16384 3\n"));
     assert_false(reads(HEAD "held 0-5 3\nheld 5 3\n"));

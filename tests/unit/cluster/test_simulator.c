@@ -118,6 +118,7 @@ add_node(void)
                                        .epoch = sim_next_epoch() };
         sim.node[i] = (struct sim_node){ .up = true, .seen = sim.versions };
         memset(&d->kept, 0, sizeof(d->kept));
+        sim_disk_begin(d);
         memset(d->items, 0, sizeof(d->items));
         d->length = 0;
         d->history = 0;

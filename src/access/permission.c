@@ -6,6 +6,7 @@
  */
 #include "access/permission.h"
 
+#include "access/copy_words.h"
 #include "base/glob.h"
 
 /* ---- commands ------------------------------------------------------------ */
@@ -56,7 +57,6 @@ has_command(const struct selector *selector,
 struct key_check {
     const struct selector *selector;
     const struct permission_query *query;
-    size_t last;   /* position of the last key */
     size_t denied; /* the first denied position; 0: none */
 };
 
@@ -88,19 +88,10 @@ has_key(const struct selector *selector, struct slice key, unsigned access)
 }
 
 static void
-note_last(void *ctx, size_t at)
-{
-    ((struct key_check *)ctx)->last = at;
-}
-
-static void
 check_key(void *ctx, size_t at)
 {
     struct key_check *check = ctx;
-    const struct command *command = check->query->command;
-    uint32_t use = at == check->last && command->last_key_use != 0
-                       ? command->last_key_use
-                       : command->key_use;
+    uint32_t use = command_use_of_key(check->query->command, at);
 
     if (check->denied == 0 &&
         !has_key(check->selector, check->query->argv[at], access_of(use))) {
@@ -118,9 +109,6 @@ denied_key(const struct selector *selector,
 
     if (selector->all_keys || command->key_use == KEY_NOT) {
         return 0;
-    }
-    if (command->last_key_use != 0) {
-        command_each_key(command, query->argc, note_last, &check);
     }
     command_each_key(command, query->argc, check_key, &check);
     return check.denied;
@@ -188,15 +176,21 @@ is_denied_word(const struct selector *selector,
            !has_db(selector, db);
 }
 
-/* Finds the word with which COPY names another database; 0: there is none. */
+/* Returns the first of the words with which COPY names a denied database; 0:
+ * there is none. */
 static size_t
-db_of_copy(const struct permission_query *query)
+denied_db_of_copy(const struct selector *selector,
+                  const struct permission_query *query)
 {
-    for (size_t i = 3; i + 1 < query->argc; i++) {
-        if (slice_is_word(query->argv[i], "db")) {
-            return i + 1;
+    size_t next = COPY_WORDS_BEGIN, at;
+    enum copy_word word;
+
+    do {
+        word = copy_words_next(query->argv, query->argc, &next, &at);
+        if (word == COPY_DB && is_denied_word(selector, query, at)) {
+            return at;
         }
-    }
+    } while (word == COPY_DB || word == COPY_REPLACE);
     return 0;
 }
 
@@ -227,7 +221,7 @@ denies_db(const struct selector *selector, const struct permission_query *query,
         named[0] = 2;
         break;
     case CMD_ID_COPY:
-        named[0] = db_of_copy(query);
+        named[0] = denied_db_of_copy(selector, query);
         break;
     default:
         break;

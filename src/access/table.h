@@ -173,13 +173,13 @@ struct command {
     enum command_lock lock;
     struct command_keys keys;
     uint32_t key_use;
-    uint32_t last_key_use; /* of the last key, if it differs; else 0 */
-    unsigned carries;      /* the word where another command begins in the
-                              arguments; 0: none */
-    bool splits;           /* counts its keys (req->counted), so that it can be
-                              executed in pieces of fewer keys */
-    bool container;        /* has subcommands; the handler runs without one */
-    bool is_syscmd;        /* not for applications */
+    uint32_t first_key_use; /* of the first key, if it differs; else 0 */
+    unsigned carries;       /* the word where another command begins in the
+                               arguments; 0: none */
+    bool splits;            /* counts its keys (req->counted), so that it can be
+                               executed in pieces of fewer keys */
+    bool container;         /* has subcommands; the handler runs without one */
+    bool is_syscmd;         /* not for applications */
     const char *group, *since, *complexity, *summary;
     const struct command_arg *args;
     const char *const *tips;                    /* ends with NULL; NULL: none */
@@ -234,6 +234,16 @@ command_arity_fits(const struct command *command, size_t argc)
 {
     return command->arity >= 0 ? argc == (size_t)command->arity
                                : argc >= (size_t)-command->arity;
+}
+
+/* Returns how the command uses its key at this position: enum key_use. */
+static inline uint32_t
+command_use_of_key(const struct command *command, size_t position)
+{
+    return command->first_key_use != 0 &&
+                   position == (size_t)command->keys.first
+               ? command->first_key_use
+               : command->key_use;
 }
 
 /* Calls visit with each key position of a request whose arity fits. */

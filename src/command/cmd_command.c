@@ -183,12 +183,13 @@ reply_key_specs(struct reply *reply, const struct command *command)
 {
     struct command_keys keys = command->keys;
 
-    reply_set(reply, keys.first == 0 ? 0 : command->last_key_use == 0 ? 1 : 2);
-    if (command->last_key_use != 0) {
-        keys.last -= keys.step;
+    reply_set(reply, keys.first == 0 ? 0 : command->first_key_use == 0 ? 1 : 2);
+    if (command->first_key_use != 0) {
+        keys.last = keys.first;
+        reply_key_spec(reply, command->first_key_use, &keys);
+        keys = command->keys;
+        keys.first += keys.step;
         reply_key_spec(reply, command->key_use, &keys);
-        keys.first = keys.last = command->keys.last;
-        reply_key_spec(reply, command->last_key_use, &keys);
     } else if (keys.first > 0) {
         reply_key_spec(reply, command->key_use, &keys);
     }
@@ -405,20 +406,13 @@ static void
 reply_key(void *ctx, size_t position)
 {
     struct keys_reply *to = ctx;
-    const struct command *command = to->command;
-    size_t last = command->keys.last >= 0
-                      ? (size_t)command->keys.last
-                      : to->argc - (size_t)-command->keys.last;
-    uint32_t use = command->last_key_use != 0 && position == last
-                       ? command->last_key_use
-                       : command->key_use;
-
     if (to->with_flags) {
         reply_array(to->reply, 2);
     }
     reply_bulk(to->reply, to->argv[position]);
     if (to->with_flags) {
-        reply_bits(to->reply, use, "", key_use_names);
+        reply_bits(to->reply, command_use_of_key(to->command, position), "",
+                   key_use_names);
     }
     to->count++;
 }

@@ -5,12 +5,13 @@
  * word that clients may not use:
  *
  *   RESTORE key <absolute ms, or 0> payload REPLACE ABSTTL INCARNATION n
- *   COPY source destination [DB n] REPLACE INCARNATION n
+ *   COPY source destination [DB n] REPLACE INCARNATION n, in this order
  *
  * A client's RESTORE or COPY starts a new life of the name, with a new random
  * incarnation. Dispatch has locked the stripes of all names; a name has the
  * same stripe in every database. Runs on the loop of the connection.
  */
+#include "access/copy_words.h"
 #include "bloom/bloom_make.h"
 #include "bloom/prepare.h"
 #include "core/codec.h"
@@ -388,19 +389,24 @@ struct copy {
 static enum err
 parse_copy(struct request *req, struct copy *how)
 {
-    struct args *args = &req->args;
+    size_t next = COPY_WORDS_BEGIN, at;
     enum err err = OK;
+    enum copy_word word;
 
-    (void)args_bytes(args); /* source */
-    (void)args_bytes(args); /* destination */
-    while (err == OK && args_left(args) > 0) {
-        if (args_word(args, "REPLACE")) {
+    do {
+        word = copy_words_next(req->argv, req->argc, &next, &at);
+        if (word == COPY_REPLACE) {
             how->replace = true;
-        } else if (args_left(args) >= 2 && args_word(args, "DB")) {
-            err = request_parse_db(req, args_bytes(args), &how->db);
-        } else if (!parse_incarnation(req, &how->incarnation)) {
-            err = ERR_SYNTAX;
+        } else if (word == COPY_DB) {
+            err = request_parse_db(req, req->argv[at], &how->db);
         }
+    } while (err == OK && (word == COPY_REPLACE || word == COPY_DB));
+    if (err == OK && word == COPY_OTHER) {
+        req->args.next = at - 1; /* it has no name */
+        err = parse_incarnation(req, &how->incarnation) &&
+                      args_left(&req->args) == 0
+                  ? OK
+                  : ERR_SYNTAX;
     }
     return err;
 }

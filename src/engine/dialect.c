@@ -19,6 +19,7 @@ dialect_row(const struct service *service, const struct command *command)
     TAKE(flags);
     TAKE(acl);
     TAKE(key_use);
+    TAKE(first_key_use);
     TAKE(group);
     TAKE(since);
     TAKE(complexity);

@@ -12,7 +12,7 @@ enum meaning {
     TOUCHES,    /* changes a key of any type */
     DELETES,    /* deletes keys */
     OVERWRITES, /* may replace a filter by another value */
-    STORES,     /* the same, with the key behind the word STORE */
+    STORES,     /* the same, with the key behind the last word STORE */
     RENAMES,
     COPIES,
     MOVES,
@@ -27,7 +27,8 @@ enum meaning {
     IGNORED  /* is neither applied nor counted */
 };
 
-/* Keys are words first, first + step, ... to the last. */
+/* Keys are words first, first + step, ... to the last. With STORES, options
+ * begin at the word first. */
 static const struct row {
     const char *name;
     enum meaning meaning;
@@ -61,9 +62,9 @@ static const struct row {
     { "zunionstore", OVERWRITES, 1, 0 },
     { "zrangestore", OVERWRITES, 1, 0 },
     { "geosearchstore", OVERWRITES, 1, 0 },
-    { "sort", STORES, 0, 0 },
-    { "georadius", STORES, 0, 0 },
-    { "georadiusbymember", STORES, 0, 0 },
+    { "sort", STORES, 2, 0 },
+    { "georadius", STORES, 6, 0 },
+    { "georadiusbymember", STORES, 5, 0 },
     { "rename", RENAMES, 1, 0 },
     { "renamenx", RENAMES, 1, 0 },
     { "copy", COPIES, 1, 0 },
@@ -235,17 +236,28 @@ overwrite(struct load_apply *apply, const struct command *command)
     return ok;
 }
 
+/* As in Redis, the last STORE counts; the value of another option may be any
+ * word. */
 static bool
 store(struct load_apply *apply, const struct command *command)
 {
-    count_skipped(apply, command->words[0]);
-    for (size_t i = 2; i + 1 < command->count; i++) {
-        if (slice_is_word(command->words[i], "store") ||
-            slice_is_word(command->words[i], "storedist")) {
-            return delete_ours(apply, command->words[i + 1]);
+    const struct slice *words = command->words;
+    size_t at = 0;
+
+    count_skipped(apply, words[0]);
+    for (size_t i = command->row->first; i + 1 < command->count; i++) {
+        if (slice_is_word(words[i], "store") ||
+            slice_is_word(words[i], "storedist")) {
+            at = ++i;
+        } else if (slice_is_word(words[i], "limit")) {
+            i += 2;
+        } else if (slice_is_word(words[i], "by") ||
+                   slice_is_word(words[i], "get") ||
+                   slice_is_word(words[i], "count")) {
+            i++;
         }
     }
-    return true;
+    return at == 0 || delete_ours(apply, words[at]);
 }
 
 /* A source passes a command on only if it had an effect there. */

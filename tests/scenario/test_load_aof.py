@@ -49,6 +49,18 @@ def test_a_plain_aof(server, tmp_path):
     assert got["commands applied"] == 5
 
 
+def test_the_last_store_of_a_sort_counts(server, tmp_path):
+    """As in Redis. The value of another option may be the word itself."""
+    path = written(tmp_path, commands(
+        "SELECT 0", "BF.ADD a x", "BF.ADD b x", "BF.ADD c x", "BF.ADD d x",
+        "SORT l STORE a STORE b", "SORT l BY store GET store LIMIT 0 1 STORE c",
+        "GEORADIUSBYMEMBER g store 1 m STORE d ASC"))
+    figures(load_aof(server, path))
+    with server.conn() as conn:
+        assert conn.call("EXISTS", "a", "b", "c", "d") == 1
+        assert conn.call("EXISTS", "a") == 1
+
+
 def test_the_pieces_of_scandump_as_redisbloom_rewrites_them(server, tmp_path):
     """They go through as they are."""
     got = load_aof(server, written(tmp_path, commands(

@@ -110,6 +110,9 @@ TEST(each_key_of_a_command_is_checked_by_its_use)
     expect("+@all %R~src %W~dst", "COPY src dst", DENIED_NOTHING, 0);
     expect("+@all %R~src %W~dst", "COPY dst src", DENIED_KEY, 1);
     expect("+@all %R~src %W~dst", "COPY src src", DENIED_KEY, 2);
+    expect("+@all %R~src %W~dst", "BF.MERGE dst src src", DENIED_NOTHING, 0);
+    expect("+@all %R~src %W~dst", "BF.MERGE src src", DENIED_KEY, 1);
+    expect("+@all %R~src %W~dst", "BF.MERGE dst src dst", DENIED_KEY, 3);
     expect("+@all ~a ~b", "DEL a b c d", DENIED_KEY, 3);
     expect("+@all ~a", "OBJECT ENCODING b", DENIED_KEY, 2);
     expect("+@all", "SPUBLISH c m", DENIED_CHANNEL, 1);
@@ -147,6 +150,9 @@ TEST(databases_are_those_of_the_session_and_those_that_are_named)
     expect("+@all ~* db=0", "COPY a b DB 3", DENIED_DB, 4);
     expect("+@all ~* db=0", "COPY a b REPLACE db 3", DENIED_DB, 5);
     expect("+@all ~* db=0,3", "COPY a b DB 3", DENIED_NOTHING, 0);
+    expect("+@all ~* db=0", "COPY a b DB 0 DB 5 REPLACE", DENIED_DB, 6);
+    expect("+@all ~* db=0", "COPY a b DB 5 DB 0", DENIED_DB, 4);
+    expect("+@all ~* db=0", "COPY db db DB 0", DENIED_NOTHING, 0);
     expect("+@all ~* db=0,1", "SWAPDB 0 1", DENIED_NOTHING, 0);
     expect("+@all ~* db=0,1", "SWAPDB 1 2", DENIED_DB, 2);
     expect("+@all ~* db=0,1", "FLUSHALL", DENIED_DB, 0);

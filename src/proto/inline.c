@@ -158,6 +158,24 @@ strip_end(struct slice line)
     return line;
 }
 
+/* Returns the error of a first byte of a line, or of a later one, that no
+ * command may have. */
+static enum err
+check_bytes(struct slice piece, bool first)
+{
+    enum { TLS_HANDSHAKE = 0x16, DELETE = 0x7f };
+
+    for (size_t i = 0; i < piece.len; i++) {
+        unsigned char c = (unsigned char)piece.data[i];
+
+        if ((c < ' ' && !is_blank((char)c)) || c == DELETE) {
+            return first && i == 0 && c == TLS_HANDSHAKE ? ERR_PROTO_TLS
+                                                         : ERR_PROTO_CONTROL;
+        }
+    }
+    return OK;
+}
+
 static enum parse_result
 fail(struct parse_error *ret_error, enum err err)
 {
@@ -177,12 +195,16 @@ inline_feed(struct buf *line, const struct parse_limits *limits,
     const char *end = memchr(piece.data, '\n', piece.len);
     enum err err;
 
+    if (end != NULL) {
+        piece.len = (size_t)(end - piece.data) + 1;
+    }
+    err = check_bytes(piece, line->len == 0);
+    if (err != OK) {
+        return fail(ret_error, err);
+    }
     if (end == NULL && data.len > room) {
         return fail(ret_error,
                     query_first ? ERR_QUERY_BUFFER : ERR_PROTO_BIG_INLINE);
-    }
-    if (end != NULL) {
-        piece.len = (size_t)(end - piece.data) + 1;
     }
     *ret_used = piece.len;
     if (end == NULL || line->len > 0) {

@@ -7,8 +7,9 @@
  *   '...'  with \' only
  *
  * A quote may open within a word; a closing quote ends the word, and only a
- * blank or the end of the line may follow. LF or CRLF ends the line. A NUL is a
- * byte as any other; in Redis it stalls the connection.
+ * blank or the end of the line may follow. LF or CRLF ends the line. A person
+ * types no control bytes but TAB, VT, FF and CR, so a line that has another is
+ * of another protocol, such as TLS: nothing of it is executed.
  */
 #pragma once
 
@@ -18,7 +19,8 @@
 enum { INLINE_BYTES_MAX = 64 * 1024 }; /* of a line, its LF not counted */
 
 /* Consumes bytes up to the end of the line. `line` keeps an unfinished line,
- * and is empty after its end. Errors: ERR_PROTO_QUOTES, ERR_PROTO_BIG_INLINE,
+ * and is empty after its end. Errors: ERR_PROTO_CONTROL and ERR_PROTO_TLS as
+ * soon as the byte arrives, ERR_PROTO_QUOTES, ERR_PROTO_BIG_INLINE,
  * ERR_QUERY_BUFFER, ERR_NOMEM. */
 MUST_CHECK enum parse_result inline_feed(struct buf *line,
                                          const struct parse_limits *limits,

@@ -77,6 +77,7 @@ CASES = [
      b"-ERR Protocol error: unbalanced quotes in request\r\n", "closed"),
     ("inline_text_behind_a_quote", b'ECHO "a"b\r\n',
      b"-ERR Protocol error: unbalanced quotes in request\r\n", "closed"),
+    ("inline_blanks", b"\t\v\f\rPING\r\n", b"+PONG\r\n", "open"),
     ("inline_escapes", b'ECHO "\\x41\\x0a\\xfg"\r\n', b"$5\r\nA\nxfg\r\n",
      "open"),
     ("inline_then_array", b"PING\r\n" + PING + b"ping\n",
@@ -280,6 +281,24 @@ def test_resp3_and_back(both):
     assert answers[0] == [b"%", b"$2\r\nme\r\n", b"_\r\n", b"*",
                           b"$2\r\nme\r\n", b"%", b"+RESET\r\n", b"$-1\r\n"]
     assert all(a == answers[0] for a in answers)
+
+
+@pytest.mark.parametrize("one_by_one", (False, True))
+@pytest.mark.parametrize("data,reply", (
+    # What a TLS client sends first, with a session ticket that has a command.
+    (b"\x16\x03\x01\x02\x00\x01\r\nBF.ADD pwned x\r\n",
+     b"-ERR Protocol error: TLS handshake on a port without TLS, use "
+     b"tls-port\r\n"),
+    (b"PING\r\nPING \x00\r\nBF.ADD pwned x\r\n",
+     b"+PONG\r\n-ERR Protocol error: control byte in an inline command\r\n"),
+))
+def test_a_control_byte_ends_the_connection(both, data, reply, one_by_one):
+    """Redis executes the lines of a TLS handshake."""
+    server, _ = both
+    got = talk(server, data, one_by_one, (reply, "closed"))
+    assert got == (reply, "closed") or one_by_one and got[1] == "closed", got
+    with server.conn() as conn:
+        assert conn.call("EXISTS", "pwned") == 0
 
 
 def test_random_bytes_never_end_the_server(both):

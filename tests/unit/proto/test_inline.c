@@ -213,3 +213,45 @@ TEST(a_line_survives_every_allocation_failure)
         assert_true(nth > 3 || fired);
     }
 }
+
+/* The error comes with the byte, whether the line has ended or not, and
+ * wherever it is cut. */
+TEST(a_control_byte_ends_the_connection)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+        enum err err;
+    } lines[] = {
+        { "\x16\x03\x01\x02", 4, ERR_PROTO_TLS },
+        { "a\x16", 2, ERR_PROTO_CONTROL },
+        { "PING\0\r\n", 7, ERR_PROTO_CONTROL },
+        { "PING \x7f\n", 7, ERR_PROTO_CONTROL },
+        { "PING '\x1b'\n", 9, ERR_PROTO_CONTROL },
+    };
+
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        for (size_t step = 1; step <= lines[i].len; step++) {
+            struct arena arena = { 0 };
+            struct buf line = { 0 };
+            struct parse_error error = { .err = OK };
+            enum parse_result result = PARSE_MORE;
+
+            for (size_t at = 0; result == PARSE_MORE; at += step) {
+                size_t left = lines[i].len - at;
+                size_t used = 0;
+
+                assert_true(at < lines[i].len);
+                result =
+                    inline_feed(&line, &wide,
+                                (struct slice){ lines[i].bytes + at,
+                                                left < step ? left : step },
+                                &arena, &used, &error);
+            }
+            assert_int_equal(PARSE_ERROR, result);
+            assert_int_equal(lines[i].err, error.err);
+            buf_free(&line);
+            arena_fini(&arena);
+        }
+    }
+}

@@ -19,6 +19,20 @@ may_hear(void *ctx, enum pubsub_kind kind, struct slice name)
     return user_has_channel(ctx, name, kind == PUBSUB_PATTERN);
 }
 
+/* Whether the user may still do what the connection began with MONITOR. */
+static bool
+may_monitor(const struct session *session)
+{
+    struct slice argv[] = { slice_lit("monitor") };
+    const struct permission_query query = {
+        .command = command_at(CMD_ID_MONITOR), .argv = argv, .argc = 1
+    };
+    size_t at = 0;
+
+    return !session->receiver.monitors ||
+           user_check(session->user, &query, &at) == DENIED_NOTHING;
+}
+
 /* Returns whether the connection must be closed. */
 static bool
 is_lost(const struct session *session, uint64_t seen)
@@ -27,7 +41,8 @@ is_lost(const struct session *session, uint64_t seen)
 
     return user->changed > seen && !session->closing &&
            (user->gone || (!user->unrestricted &&
-                           !pubsub_each(&session->receiver, may_hear, user)));
+                           (!may_monitor(session) ||
+                            !pubsub_each(&session->receiver, may_hear, user))));
 }
 
 void

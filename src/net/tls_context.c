@@ -307,6 +307,22 @@ load_dial(struct load *load)
 }
 
 bool
+tls_settings_check(const struct tls_settings *settings,
+                   char ret_reason[TLS_REASON_MAX])
+{
+    struct load load = { .settings = settings, .reason = ret_reason };
+    bool good;
+
+    ret_reason[0] = '\0';
+    ERR_clear_error();
+    load.ctx = new_context(TLS_method());
+    good = load.ctx != NULL ? use_protocols(&load) && use_ciphers(&load)
+                            : fail(&load, "no memory for TLS");
+    SSL_CTX_free(load.ctx);
+    return good;
+}
+
+bool
 tls_contexts_load(struct tls_contexts *contexts,
                   const struct tls_settings *settings,
                   char ret_reason[TLS_REASON_MAX])

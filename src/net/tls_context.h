@@ -51,6 +51,11 @@ void tls_use_mem(void);
 void tls_contexts_init(struct tls_contexts *contexts);
 void tls_contexts_fini(struct tls_contexts *contexts);
 
+/* Returns whether the protocols and ciphers exist, without reading files, for
+ * settings of which neither side is wanted yet. */
+bool tls_settings_check(const struct tls_settings *settings,
+                        char ret_reason[TLS_REASON_MAX]);
+
 /* Reads the files and replaces the contexts. On failure returns false with a
  * reason that names the option and its file, and changes nothing. */
 bool tls_contexts_load(struct tls_contexts *contexts,

@@ -210,6 +210,7 @@ options_reload(struct server *server)
         gate_lower(gate, 0);
         options_log_notes(server, &args);
         log_changes(&changes);
+        own_files_warn_of_modes(&server->conf);
         if (server->service.config_is_input) {
             log_warn("server", "did not read standard input again",
                      "reason=\"it can be read once, at the start\"");

@@ -6,12 +6,14 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "conf/conf.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void
@@ -27,7 +29,8 @@ own_files_write_pid(const char *path)
         return;
     }
     (void)snprintf(temporary, sizeof(temporary), "%s.tmp", path);
-    fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    (void)unlink(temporary); /* a link there may name a file of somebody else */
+    fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     error = fd < 0 ? errno : file_write(fd, line, (size_t)len);
     if (fd >= 0 && close(fd) != 0 && error == 0) {
         error = errno;
@@ -69,4 +72,28 @@ own_files_reopen_log(const char *path)
         log_error("server", "kept the old log file",
                   "logfile=\"%s\" error=\"%s\"", path, strerror(error));
     }
+}
+
+static void
+warn_of_mode(const char *option, const char *path, mode_t bit, const char *what)
+{
+    struct stat info;
+
+    if (path[0] != '\0' && stat(path, &info) == 0 &&
+        (info.st_mode & bit) != 0) {
+        log_warn("server", what,
+                 "option=%s file=\"%s\" mode=%04o advice=\"chmod o= the file\"",
+                 option, path, (unsigned)(info.st_mode & 07777));
+    }
+}
+
+void
+own_files_warn_of_modes(const struct conf *conf)
+{
+    warn_of_mode("aclfile", conf->aclfile, S_IWOTH,
+                 "everyone may write the file of the users");
+    warn_of_mode("tls-key-file", conf->tls_key_file, S_IROTH,
+                 "everyone may read a private key");
+    warn_of_mode("tls-client-key-file", conf->tls_client_key_file, S_IROTH,
+                 "everyone may read a private key");
 }

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The files of the options pidfile and logfile. Main thread.
+ * The files that options name: the pidfile and the logfile, and who may use
+ * those with users and keys. Main thread.
  */
 #pragma once
 
 #include <stdbool.h>
+
+struct conf;
+
+/* Logs a warning for an aclfile that everyone may write, and for a private key
+ * that everyone may read. */
+void own_files_warn_of_modes(const struct conf *conf);
 
 /* Writes the process id; "" is no file. A failure is only logged. */
 void own_files_write_pid(const char *path);

@@ -31,16 +31,22 @@ own_tls_settings(const struct conf *conf, bool serves)
     };
 }
 
-bool
-own_tls_load(struct server *server, const struct conf *conf,
-             char ret_reason[TLS_REASON_MAX])
+/* Whether it listens for TLS, or dials its neighbour, is fixed at the start. */
+static struct tls_settings
+settings_of(const struct server *server, const struct conf *conf)
 {
-    /* Whether it listens for TLS, or dials its neighbour, is fixed at the
-     * start. */
     struct tls_settings settings =
         own_tls_settings(conf, server->conf.tls_port > 0);
 
     settings.dials = conf->tls_replication || server->conf.sidecar_tls;
+    return settings;
+}
+
+bool
+own_tls_load(struct server *server, const struct conf *conf,
+             char ret_reason[TLS_REASON_MAX])
+{
+    const struct tls_settings settings = settings_of(server, conf);
 
     return (!settings.serves && !settings.dials) ||
            tls_contexts_load(&server->tls, &settings, ret_reason);
@@ -53,7 +59,11 @@ own_tls_change(void *ctx, const struct conf *conf,
 {
     for (unsigned i = 0; i < CONF_OPTION_COUNT; i++) {
         if (changes->changed[i] && strcmp(conf_table[i].section, "tls") == 0) {
-            return own_tls_load(ctx, conf, ret_reason);
+            const struct tls_settings settings = settings_of(ctx, conf);
+
+            return settings.serves || settings.dials
+                       ? own_tls_load(ctx, conf, ret_reason)
+                       : tls_settings_check(&settings, ret_reason);
         }
     }
     return true;

@@ -394,6 +394,7 @@ open_named(struct server *server)
                  own_users_read(server->service.users, &server->conf, &reason);
 
     options_apply(server);
+    own_files_warn_of_modes(&server->conf);
     if (!sound) {
         server->exit = SERVER_EXIT_MISTAKE;
         log_error("server", "not started", "reason=\"%.*s\"", (int)reason.len,

@@ -130,6 +130,17 @@ def test_old_protocols_are_refused(secure, files):
         assert is_refused(server, context) == (not works), version
 
 
+def test_what_does_not_work_is_refused_without_a_tls_port(start_server):
+    with start_server().conn() as admin:
+        for name, value, text in (
+                ("tls-ciphers", "NONE-SUCH", "no cipher match"),
+                ("tls-protocols", "TLSv1.1", "is not TLSv1.2 or TLSv1.3"),
+                ("tls-ciphersuites", "X", "no cipher match")):
+            error = admin.call("CONFIG", "SET", name, value)
+            assert isinstance(error, resp.Error) and text in str(error), error
+        assert admin.call("CONFIG", "SET", "tls-protocols", "TLSv1.3") == b"OK"
+
+
 def test_options_change_at_run_time(secure, files):
     server = secure()
     context = files.context()

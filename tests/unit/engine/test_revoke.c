@@ -67,6 +67,24 @@ subscribe(struct place *place, enum pubsub_kind kind, const char *name)
                                       slice_of(name)));
 }
 
+TEST(a_monitor_closes_when_its_user_may_not_monitor)
+{
+    static const char *const rules[] = { "-monitor", "reset" };
+
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        struct place place;
+
+        place_init(&place, "on +monitor +ping");
+        monitor_join(place.scene->rig->service.monitor,
+                     &place.client.session.receiver);
+        (void)users_must(place.users, "u", "-ping");
+        assert_int_equal(0, revoked(&place));
+        (void)users_must(place.users, "u", rules[i]);
+        assert_int_equal(1, revoked(&place));
+        place_fini(&place);
+    }
+}
+
 TEST(a_connection_closes_with_its_user)
 {
     struct place place;

@@ -152,6 +152,7 @@ TEST(a_side_that_dials_needs_an_authority)
 TEST(old_protocols_and_unknown_ciphers_are_refused)
 {
     struct tls_settings settings = certs_settings();
+    char reason[TLS_REASON_MAX];
 
     settings.protocols = "TLSv1.1 TLSv1.2";
     expect_refused(&settings, "\"TLSv1.1\" is not TLSv1.2 or TLSv1.3");
@@ -163,4 +164,10 @@ TEST(old_protocols_and_unknown_ciphers_are_refused)
     settings = certs_settings();
     settings.ciphersuites = "TLS_NOTHING";
     expect_refused(&settings, "tls-ciphersuites \"TLS_NOTHING\"");
+    settings.serves = settings.dials = false;
+    assert_false(tls_settings_check(&settings, reason));
+    assert_non_null(strstr(reason, "tls-ciphersuites \"TLS_NOTHING\""));
+    settings.ciphersuites = "";
+    settings.cert_file = "/none";
+    assert_true(tls_settings_check(&settings, reason));
 }

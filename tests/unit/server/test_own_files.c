@@ -36,6 +36,25 @@ write_text(const char *path, const char *text)
     assert_int_equal(0, fclose(file));
 }
 
+TEST(a_link_at_its_temporary_name_is_not_followed)
+{
+    char dir[] = "/tmp/bloomery-XXXXXX";
+    char path[64], temporary[80], other[80];
+
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/pid", dir);
+    (void)snprintf(temporary, sizeof(temporary), "%s.tmp", path);
+    (void)snprintf(other, sizeof(other), "%s/other", dir);
+    write_text(other, "1\n");
+    assert_int_equal(0, symlink(other, temporary));
+    own_files_write_pid(path);
+    assert_int_equal(1, read_number(other));
+    assert_int_equal(getpid(), read_number(path));
+    assert_int_equal(0, unlink(path));
+    assert_int_equal(0, unlink(other));
+    assert_int_equal(0, rmdir(dir));
+}
+
 TEST(it_has_our_number_while_the_server_runs)
 {
     char dir[] = "/tmp/bloomery-XXXXXX";

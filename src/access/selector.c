@@ -10,7 +10,6 @@
 #include "base/glob.h"
 #include "base/mem.h"
 
-#include <ctype.h>
 #include <stdio.h>
 
 const char SELECTOR_NO_MEMORY[] = "not enough memory";
@@ -294,7 +293,8 @@ apply_first_word(struct selector *selector, const struct command *command,
                  struct slice rule)
 {
     struct slice item = { rule.data + 1, rule.len - 1 };
-    const char *error = keep_rule(selector, rule);
+    const char *error =
+        slice_has_space(item) ? SELECTOR_SYNTAX : keep_rule(selector, rule);
 
     if (error == NULL && !selector_has_command(selector, command->id) &&
         !has_item(&selector->words, item)) {
@@ -342,21 +342,10 @@ apply_command(struct selector *selector, struct slice rule, bool allow)
 
 /* ---- keys, channels, databases ------------------------------------------- */
 
-static bool
-has_space(struct slice text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        if (isspace((unsigned char)text.data[i]) || text.data[i] == '\0') {
-            return true;
-        }
-    }
-    return false;
-}
-
 static const char *
 check_pattern(struct slice pattern)
 {
-    if (has_space(pattern)) {
+    if (slice_has_space(pattern)) {
         return SELECTOR_SYNTAX;
     }
     return glob_is_fair(pattern) &&
@@ -547,6 +536,7 @@ selector_put_commands(const struct selector *selector, struct buf *text)
     }
 }
 
+/* The pattern * of %RW~* is written so, since ~* takes no other beside it. */
 void
 selector_put_keys(const struct selector *selector, struct buf *text)
 {
@@ -558,8 +548,13 @@ selector_put_keys(const struct selector *selector, struct buf *text)
         put_word(text, "", slice_lit("~*"), &first);
     }
     for (size_t at = 0; buf_next_item(&selector->keys, &at, &item);) {
-        put_word(text, before[(unsigned char)item.data[0]],
-                 (struct slice){ item.data + 1, item.len - 1 }, &first);
+        struct slice pattern = { item.data + 1, item.len - 1 };
+        const char *how = before[(unsigned char)item.data[0]];
+
+        if (how[0] == '~' && slice_equal(pattern, slice_lit("*"))) {
+            how = "%RW~";
+        }
+        put_word(text, how, pattern, &first);
     }
 }
 

@@ -7,8 +7,6 @@
 #include "base/hex.h"
 #include "base/mem.h"
 
-#include <ctype.h>
-
 static const char NO_SUCH_PASSWORD[] =
     "The password you are trying to remove from the user does not exist";
 static const char BAD_HASH[] =
@@ -49,12 +47,7 @@ user_unref(struct user *user)
 bool
 user_name_is_valid(struct slice name)
 {
-    for (size_t i = 0; i < name.len; i++) {
-        if (isspace((unsigned char)name.data[i]) || name.data[i] == '\0') {
-            return false;
-        }
-    }
-    return true;
+    return name.len > 0 && !slice_has_space(name);
 }
 
 void
@@ -195,7 +188,8 @@ apply_password(struct user_rules *rules, char how, struct slice text)
 
 /* ---- selectors ----------------------------------------------------------- */
 
-/* Adds the selector of "(rule rule ...)". */
+/* Adds the selector of "(rule rule ...)". A file could not say where it ends if
+ * another of its rules ended in a parenthesis. */
 static const char *
 add_selector(struct user_rules *rules, struct slice text)
 {
@@ -208,7 +202,8 @@ add_selector(struct user_rules *rules, struct slice text)
         return SELECTOR_NO_MEMORY;
     }
     while (error == NULL && slice_next_word(&left, &rule)) {
-        error = selector_apply(selector, rule);
+        error = rule.data[rule.len - 1] == ')' ? SELECTOR_SYNTAX
+                                               : selector_apply(selector, rule);
     }
     if (error != NULL) {
         selector_free_list(selector);

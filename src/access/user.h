@@ -43,7 +43,7 @@ user_name(const struct user *user)
     return (struct slice){ user->name, user->len };
 }
 
-/* Whether a name may be a user's: it has no blanks and no NUL. */
+/* Whether a name may be a user's: not empty, without blanks and NUL. */
 bool user_name_is_valid(struct slice name);
 
 void user_rules_fini(struct user_rules *rules);

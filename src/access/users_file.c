@@ -5,14 +5,16 @@
  */
 #include "access/users_file.h"
 
+#include "admin/conf_file.h"
 #include "base/mem.h"
 
-enum { WORDS_MAX = 65536, ERRORS_BYTES = 640 /* fit a reply */ };
+enum { WORDS_TYPICAL = 64, ERRORS_BYTES = 640 /* fit a reply */ };
 
 struct reading {
     const char *path;
     struct users_draft *draft;
     struct slice *words;
+    size_t words_room;
     unsigned line;
     struct buf *error; /* empty: none so far */
 };
@@ -76,6 +78,24 @@ read_user(struct reading *reading, size_t count)
     }
 }
 
+/* Makes room for one more word than COUNT. */
+static bool
+has_room(struct reading *reading, size_t count)
+{
+    size_t room = reading->words_room * 2 + WORDS_TYPICAL;
+    struct slice *words;
+
+    if (count < reading->words_room) {
+        return true;
+    }
+    words = mem_try_realloc(reading->words, room * sizeof(*words));
+    if (words != NULL) {
+        reading->words = words;
+        reading->words_room = room;
+    }
+    return words != NULL;
+}
+
 static void
 read_line(struct reading *reading, struct slice line)
 {
@@ -83,8 +103,8 @@ read_line(struct reading *reading, struct slice line)
     struct slice word;
 
     while (slice_next_word(&line, &word)) {
-        if (count == WORDS_MAX) {
-            fail(reading, ": ", "more than 65536 rules");
+        if (!has_room(reading, count)) {
+            fail(reading, ": ", SELECTOR_NO_MEMORY);
             return;
         }
         reading->words[count++] = word;
@@ -106,9 +126,14 @@ read_line(struct reading *reading, struct slice line)
 static struct slice
 next_line(struct slice *text)
 {
-    const char *end = memchr(text->data, '\n', text->len);
-    size_t len = end != NULL ? (size_t)(end - text->data) : text->len;
-    struct slice line = { text->data, len };
+    const char *end;
+    struct slice line = *text;
+    size_t len;
+
+    CHECK(text->data != NULL);
+    end = memchr(text->data, '\n', text->len);
+    len = end != NULL ? (size_t)(end - text->data) : text->len;
+    line.len = len;
 
     text->data += end != NULL ? len + 1 : len;
     text->len -= end != NULL ? len + 1 : len;
@@ -127,11 +152,6 @@ users_file_read(const struct users *users, const char *path, struct slice text,
                                .draft = &draft,
                                .error = ret_error };
 
-    reading.words = mem_try_alloc(WORDS_MAX * sizeof(*reading.words));
-    if (reading.words == NULL) {
-        fail(&reading, ": ", SELECTOR_NO_MEMORY);
-        return false;
-    }
     while (text.len > 0) {
         reading.line++;
         read_line(&reading, next_line(&text));
@@ -152,19 +172,60 @@ users_file_read(const struct users *users, const char *path, struct slice text,
     return true;
 }
 
-bool
-users_file_write(const struct users *users, struct buf *text)
-{
-    size_t count;
-    struct user **list = users_sorted(users, &count);
+/* ---- writing ------------------------------------------------------------- */
 
-    if (list == NULL) {
-        return false;
-    }
+static bool
+put(struct user *const *list, size_t count, struct buf *text)
+{
     for (size_t i = 0; i < count; i++) {
         user_put(list[i], text);
         buf_append_slice(text, slice_lit("\n"));
     }
-    mem_free(list);
     return !text->failed;
+}
+
+/* Whether the text makes these users again. Appends why not. */
+static bool
+reads_back(const struct users *users, struct slice text, struct buf *ret_error)
+{
+    struct users_draft draft = { 0 };
+    struct buf again = { 0 };
+    bool same = true;
+
+    if (text.len > CONF_FILE_MAX) {
+        buf_printf(ret_error, "the users need %zu bytes, and ACL LOAD reads %d",
+                   text.len, CONF_FILE_MAX);
+        return false;
+    }
+    if (!users_file_read(users, "aclfile", text, &draft, ret_error)) {
+        return false;
+    }
+    for (size_t i = 0; same && i < draft.count; i++) {
+        user_put(draft.list[i], &again);
+        buf_append_slice(&again, slice_lit("\n"));
+    }
+    same = !again.failed && slice_equal(buf_slice(&again), text);
+    if (!same) {
+        buf_append_slice(ret_error, slice_lit("the text of the users does not "
+                                              "make them again"));
+    }
+    buf_wipe(&again);
+    users_draft_free(&draft);
+    return same;
+}
+
+bool
+users_file_write(const struct users *users, struct buf *text,
+                 struct buf *ret_error)
+{
+    size_t count;
+    struct user **list = users_sorted(users, &count);
+    bool done = list != NULL && put(list, count, text);
+
+    mem_free(list);
+    if (!done) {
+        buf_append_slice(ret_error, slice_of(SELECTOR_NO_MEMORY));
+        return false;
+    }
+    return reads_back(users, buf_slice(text), ret_error);
 }

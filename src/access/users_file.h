@@ -16,5 +16,7 @@ MUST_CHECK bool users_file_read(const struct users *users, const char *path,
                                 struct users_draft *ret_draft,
                                 struct buf *ret_error);
 
-/* Appends the text. False without memory. */
-MUST_CHECK bool users_file_write(const struct users *users, struct buf *text);
+/* Appends the text, and reads it back. False: a later start could not make the
+ * same users of it, and *ret_error says why. */
+MUST_CHECK bool users_file_write(const struct users *users, struct buf *text,
+                                 struct buf *ret_error);

@@ -14,9 +14,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { REWRITTEN, USERS, TEXTS };
@@ -46,8 +49,7 @@ struct conf_file {
 
 /* Cuts the path at its last slash. */
 static void
-split(const char *path, char ret_dir[CONF_REWRITTEN_PATH_MAX],
-      const char **ret_name)
+split(const char *path, char ret_dir[PATH_MAX], const char **ret_name)
 {
     const char *slash = strrchr(path, '/');
     size_t len = slash != NULL ? (size_t)(slash - path) : 0;
@@ -77,16 +79,36 @@ conf_file_read(const char *path, struct buf *ret_text)
     return len > CONF_FILE_MAX ? EFBIG : error;
 }
 
+/* Finds the file that a path names through symbolic links. */
+static int
+follow_links(const char *path, char ret_path[PATH_MAX])
+{
+    struct stat info;
+
+    if (realpath(path, ret_path) != NULL) {
+        return 0;
+    }
+    if (errno != ENOENT || lstat(path, &info) == 0) {
+        return errno;
+    }
+    memcpy(ret_path, path, strlen(path) + 1); /* a new file */
+    return 0;
+}
+
 /* Returns 0 or errno. */
 static int
 write_text(const char *path, struct slice text)
 {
-    char dir[CONF_REWRITTEN_PATH_MAX];
+    char file[PATH_MAX];
+    char dir[PATH_MAX];
     const char *name;
     int dir_fd = -1;
-    int error;
+    int error = follow_links(path, file);
 
-    split(path, dir, &name);
+    if (error != 0) {
+        return error;
+    }
+    split(file, dir, &name);
     error = file_open_dir(dir, false, &dir_fd);
     error = error != 0 ? error : file_replace(dir_fd, name, text);
     file_close(dir_fd);

@@ -63,6 +63,19 @@ is_blank(char c)
 }
 
 bool
+slice_has_space(struct slice s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        char c = s.data[i];
+
+        if (is_blank(c) || (c >= '\t' && c <= '\r') || c == '\0') {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
 slice_next_word(struct slice *text, struct slice *ret_word)
 {
     size_t from = 0;

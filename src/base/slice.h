@@ -94,6 +94,10 @@ bool slice_is_word(struct slice s, const char *text);
 bool slice_to_i64(struct slice s, int64_t *ret_value);
 bool slice_to_u64(struct slice s, uint64_t *ret_value);
 
+/* Returns whether a byte is white space or NUL, so that no line of a file can
+ * have the text as one of its words. */
+bool slice_has_space(struct slice s);
+
 /* Cuts the next word, which blanks or tabs surround, off the front of *text.
  * False at the end of the text. */
 bool slice_next_word(struct slice *text, struct slice *ret_word);

@@ -34,6 +34,9 @@ cmd_acl_setuser(struct request *req)
     struct slice words;
     enum err err;
 
+    if (req->argv[2].len == 0) {
+        return request_fail(req, ERR_CUSTOM, "Usernames can't be empty");
+    }
     if (!user_name_is_valid(req->argv[2])) {
         return request_fail(req, ERR_CUSTOM,
                             "Usernames can't contain spaces or null "
@@ -150,16 +153,21 @@ save_ended(struct request *req, const struct conf_file_job *job)
 enum err
 cmd_acl_save(struct request *req)
 {
-    struct buf text = { 0 };
+    struct buf text = { 0 }, error = { 0 };
     enum err err = check_aclfile(req);
 
     if (err == OK && request_resumed(req) == NULL &&
-        !users_file_write(req->service->users, &text)) {
-        err = ERR_NOMEM;
+        !users_file_write(req->service->users, &text, &error)) {
+        err = error.failed ? ERR_NOMEM
+                           : request_fail(req, ERR_CUSTOM,
+                                          "Error saving ACLs, the old file "
+                                          "stays: %.*s",
+                                          (int)error.len, error.data);
     }
     if (err == OK) {
         err = with_job(req, &text, save_ended);
     }
+    buf_free(&error);
     buf_wipe(&text);
     return err;
 }

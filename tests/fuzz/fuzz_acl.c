@@ -35,10 +35,10 @@ check_again(const struct users *users)
     struct buf text = { 0 }, again = { 0 }, errors = { 0 };
     struct users *second;
 
-    CHECK(users_file_write(users, &text));
+    CHECK(users_file_write(users, &text, &errors));
     second = read_users(buf_slice(&text), &errors);
     CHECK(second != NULL && errors.len == 0);
-    CHECK(users_file_write(second, &again));
+    CHECK(users_file_write(second, &again, &errors));
     CHECK(slice_equal(buf_slice(&text), buf_slice(&again)));
     users_free(second);
     buf_free(&text);

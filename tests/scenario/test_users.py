@@ -4,6 +4,7 @@
 # close when a user changes, and what clients do.
 
 import os
+import signal
 import stat
 
 import pytest
@@ -237,3 +238,91 @@ def test_a_replica_has_a_user_and_is_dropped_with_it(acl):
                                what="it is told why")
         finally:
             replica.stop()
+
+
+def test_what_setuser_takes_is_loaded_again(acl):
+    """Redis 7.0 writes a file that it cannot load, or that has another user."""
+    server, path = acl
+    with server.conn() as admin:
+        for words in (("+select|0\nuser evil on nopass ~* &* +@all",),
+                      ("+get|a\tb",), ("(~x))",), ("(~(x ~y))",)):
+            got = admin.call("ACL", "SETUSER", "u", *words)
+            assert "Syntax error" in str(got), got
+        got = admin.call("ACL", "SETUSER", "", "on")
+        assert "can't be empty" in str(got), got
+        assert admin.call("ACL", "SETUSER", "u", "%RW~*", "~k*") == b"OK"
+        assert admin.call("ACL", "SETUSER", "v", "%R~*", "%W~*", "~k*") == b"OK"
+        before = admin.call("ACL", "LIST")
+        assert admin.call("ACL", "SAVE") == b"OK"
+        assert admin.call("ACL", "LOAD") == b"OK"
+        assert admin.call("ACL", "LIST") == before
+        assert admin.call("ACL", "USERS") == [b"default", b"u", b"v", b"web"]
+
+
+def test_save_writes_the_file_that_a_link_names(tmp_path):
+    real, link = tmp_path / "real.acl", tmp_path / "link.acl"
+    real.write_text(DEFAULT + "\n")
+    link.symlink_to(real)
+    server = servers.Server("--aclfile", link)
+    with server.conn() as admin:
+        assert admin.call("ACL", "SETUSER", "u", "on") == b"OK"
+        assert admin.call("ACL", "SAVE") == b"OK"
+        assert link.is_symlink() and "user u on" in real.read_text()
+        real.unlink()
+        got = admin.call("ACL", "SAVE")
+        assert "No such file" in str(got), got
+        assert link.is_symlink() and not real.exists()
+    server.stop()
+
+
+def test_more_users_than_a_load_reads_are_not_saved(acl):
+    server, path = acl
+    before = path.read_bytes()
+    with server.conn() as admin:
+        words = ["~" + "%08d" % n + "x" * 1000 for n in range(1000)]
+        for n in range(17):
+            assert admin.call("ACL", "SETUSER", "u%d" % n, *words) == b"OK"
+        got = admin.call("ACL", "SAVE")
+        assert "the old file stays" in str(got), got
+    assert path.read_bytes() == before
+
+
+def test_a_monitor_ends_with_its_right(acl):
+    server, _ = acl
+    with server.conn() as admin:
+        for rule in ("reset", "-monitor"):
+            assert admin.call("ACL", "SETUSER", "m", "on", ">p",
+                              "+monitor") == b"OK"
+            monitor = login(server, "m", "p")
+            assert monitor.call("MONITOR") == b"OK"
+            assert admin.call("ACL", "SETUSER", "m", rule) == b"OK"
+            with pytest.raises((resp.Closed, ConnectionError)):
+                while True:
+                    monitor.read()
+            monitor.close()
+
+
+def test_files_that_others_may_use_are_named(tmp_path):
+    path = tmp_path / "users.acl"
+    path.write_text(DEFAULT + "\n")
+    path.chmod(0o666)
+    server = servers.Server("--aclfile", path)
+    said = b"everyone may write the file of the users"
+    assert server.log().count(said) == 1
+    server.child.send_signal(signal.SIGHUP)
+    servers.wait_until(lambda: server.log().count(said) == 2)
+    path.chmod(0o640)
+    server.stop()
+
+
+def test_copy_reaches_no_other_database_than_was_checked(acl):
+    server, _ = acl
+    with server.conn() as admin:
+        admin.call("ACL", "SETUSER", "c", "on", ">p", "+@all", "~*", "db=0")
+        admin.call("BF.ADD", "a", "x")
+        with login(server, "c", "p") as conn:
+            for words in (("DB", 0, "DB", 5, "REPLACE"), ("DB", 5, "DB", 0)):
+                assert is_refused(conn.call("COPY", "a", "b", *words))
+            assert conn.call("COPY", "a", "b", "DB", 0, "DB", 0) == 1
+        admin.call("SELECT", 5)
+        assert admin.call("DBSIZE") == 0

@@ -103,7 +103,7 @@ TEST(any_selector_may_permit_a_command)
 TEST(names_have_no_blanks)
 {
     assert_true(user_name_is_valid(slice_lit("a-b")));
-    assert_true(user_name_is_valid(slice_lit("")));
+    assert_false(user_name_is_valid(slice_lit("")));
     assert_false(user_name_is_valid(slice_lit("a b")));
     assert_false(user_name_is_valid(slice_lit("a\n")));
     assert_false(user_name_is_valid(slice_lit("a\0b")));

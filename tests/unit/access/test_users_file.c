@@ -33,11 +33,12 @@ TEST(what_is_written_reads_back)
     (void)users_must(users, "u",
                      "on >p ~a %R~b &c db=1 +get +select|0 "
                      "(~d -@all) reset on >q (~x +@bloom)");
+    (void)users_must(users, "v", "%RW~* ~k* (%R~* %W~* ~(k)");
     (void)users_must(users, "default", "~* -debug");
-    assert_true(users_file_write(users, &text));
+    assert_true(users_file_write(users, &text, &errors));
     assert_true(users_file_read(users, "f", buf_slice(&text), &draft, &errors));
     users_take(users, &draft);
-    assert_true(users_file_write(users, &again));
+    assert_true(users_file_write(users, &again, &errors));
     assert_true(slice_equal(buf_slice(&text), buf_slice(&again)));
     buf_free(&text);
     buf_free(&again);
@@ -81,17 +82,51 @@ TEST(each_bad_line_is_named)
                  "f:1: Syntax error. f:2: Syntax error. ");
 }
 
-TEST(a_line_has_a_limit_of_rules)
+TEST(a_line_may_have_as_many_rules_as_setuser_takes)
 {
     enum { WORDS = 65536 + 10 };
-    char *text = mem_alloc(2 * WORDS + 16);
+    struct buf text = { 0 }, errors = { 0 };
+    struct users *users = users_new_for_test();
+    struct users_draft draft = { 0 };
 
-    strcpy(text, "user a");
+    buf_append_slice(&text, slice_lit("user a"));
     for (size_t i = 0; i < WORDS; i++) {
-        strcat(text + 2 * i, " x");
+        buf_append_slice(&text, slice_lit(" on"));
     }
-    expect_error(text, "f:1: more than 65536 rules");
-    mem_free(text);
+    assert_true(users_file_read(users, "f", buf_slice(&text), &draft, &errors));
+    users_draft_free(&draft);
+    buf_append_slice(&text, slice_lit(" x"));
+    buf_append(&text, "", 1);
+    expect_error(text.data, "f:1: Syntax error. WARNING");
+    buf_free(&text);
+    users_free(users);
+}
+
+/* A word that a line could not have, or that would begin another line. */
+TEST(what_a_line_cannot_say_is_refused)
+{
+    static const char *const rules[] = {
+        "+select|0 1",
+        "+get|a\tb",
+        "+select|0\nuser evil on nopass ~* &* +@all",
+        "~a\rb",
+        "&a\vb",
+        "(~x))",
+        "(~(x ~y))",
+        "(~x &y) +get)",
+    };
+    struct users *users = users_new_for_test();
+
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        struct slice word = slice_of(rules[i]);
+        struct user_refusal refusal = { 0 };
+
+        assert_false(users_set(users, slice_lit("u"), &word, 1, &refusal));
+        assert_string_equal(SELECTOR_SYNTAX, refusal.reason);
+        buf_free(&refusal.words);
+    }
+    assert_null(users_find(users, slice_lit("u")));
+    users_free(users);
 }
 
 TEST(reading_survives_every_allocation_failure)

@@ -165,3 +165,14 @@ TEST(words_are_cut_at_blanks)
     assert_false(slice_next_word(&text, &word));
     assert_false(slice_next_word(&text, &word));
 }
+
+TEST(white_space_and_nul_are_found)
+{
+    assert_false(slice_has_space(slice_lit("")));
+    assert_false(slice_has_space(slice_lit("a\x01\x7f\xff")));
+    assert_true(slice_has_space(slice_lit("a b")));
+    assert_true(slice_has_space(slice_lit("\t")));
+    assert_true(slice_has_space(slice_lit("a\r\n")));
+    assert_true(slice_has_space(slice_lit("\v\f")));
+    assert_true(slice_has_space((struct slice){ "a\0", 2 }));
+}

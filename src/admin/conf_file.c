@@ -18,8 +18,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { REWRITTEN, USERS, TEXTS };
@@ -79,20 +77,32 @@ conf_file_read(const char *path, struct buf *ret_text)
     return len > CONF_FILE_MAX ? EFBIG : error;
 }
 
-/* Finds the file that a path names through symbolic links. */
+/* Replaces a path that is a symbolic link by what it names, which need not
+ * exist. */
 static int
-follow_links(const char *path, char ret_path[PATH_MAX])
+follow_links(char path[PATH_MAX])
 {
-    struct stat info;
+    enum { LINKS_MAX = 40 };
+    char target[PATH_MAX];
 
-    if (realpath(path, ret_path) != NULL) {
-        return 0;
+    for (unsigned i = 0; i < LINKS_MAX; i++) {
+        ssize_t len = readlink(path, target, sizeof(target) - 1);
+        const char *slash = strrchr(path, '/');
+        size_t before = 0;
+
+        if (len < 0) {
+            return errno == EINVAL || errno == ENOENT ? 0 : errno;
+        }
+        if (target[0] != '/' && slash != NULL) {
+            before = (size_t)(slash + 1 - path);
+        }
+        if (before + (size_t)len >= PATH_MAX) {
+            return ENAMETOOLONG;
+        }
+        memcpy(path + before, target, (size_t)len);
+        path[before + (size_t)len] = '\0';
     }
-    if (errno != ENOENT || lstat(path, &info) == 0) {
-        return errno;
-    }
-    memcpy(ret_path, path, strlen(path) + 1); /* a new file */
-    return 0;
+    return ELOOP;
 }
 
 /* Returns 0 or errno. */
@@ -103,8 +113,10 @@ write_text(const char *path, struct slice text)
     char dir[PATH_MAX];
     const char *name;
     int dir_fd = -1;
-    int error = follow_links(path, file);
+    int error;
 
+    (void)snprintf(file, sizeof(file), "%s", path);
+    error = follow_links(file);
     if (error != 0) {
         return error;
     }

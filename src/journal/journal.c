@@ -338,6 +338,45 @@ journal_base_done(struct journal *journal, uint64_t position, uint64_t sequence)
     journal_state_unlock(journal);
 }
 
+void
+journal_hold_here(struct journal *journal, uint64_t *ret_position,
+                  uint64_t *ret_sequence)
+{
+    pthread_mutex_lock(&journal->mutex);
+    CHECK(journal->mode == JOURNAL_HOLDING);
+    journal_state_close_group(journal);
+    journal_state_hold(journal, journal_state_place(journal));
+    *ret_position = journal_state_place(journal).position;
+    *ret_sequence = journal->sequence;
+    journal_state_unlock(journal);
+}
+
+/* The writer may still have the old file in its hands: then it turns. */
+bool
+journal_end_hold(struct journal *journal, const struct journal_file *file)
+{
+    bool good;
+
+    CHECK(file->fd >= 0);
+    pthread_mutex_lock(&journal->mutex);
+    good = journal->mode == JOURNAL_HOLDING && journal->need != UINT64_MAX &&
+           journal->next_file.fd < 0 &&
+           (journal->next == NEXT_REBASES || journal->file.fd < 0);
+    if (good && journal->next == NEXT_REBASES) {
+        journal->next_file = *file;
+    } else if (good) {
+        journal->file = *file;
+        journal->file_bytes = GROUP_FIRST_LINE_BYTES;
+    }
+    if (good) {
+        journal->error = 0;
+        journal_state_based(journal, journal->written);
+        pthread_cond_signal(&journal->writer.work);
+    }
+    journal_state_unlock(journal);
+    return good;
+}
+
 /* A pending rotation first becomes a rebase, which is then given up too: its
  * file was lost with the others. */
 void
@@ -434,7 +473,9 @@ journal_get_status(const struct journal *journal,
         .on = journal_state_is_on(j),
         .tapped = journal_state_is_tapped(j),
         .building = j->mode == JOURNAL_BUILDING,
-        .faulted = journal_state_is_faulted(j),
+        .holding = j->mode == JOURNAL_HOLDING,
+        .faulted = journal_state_is_faulted(j) &&
+                   (j->mode != JOURNAL_HOLDING || j->error != 0),
         .closing = journal_state_is_closing(j),
         .error = j->error,
         .fault_mono_ns = j->fault_mono_ns,

@@ -9,7 +9,7 @@
  *   appended >= written >= synced          (positions in the log, in bytes)
  *   released = synced (always) or written (everysec, no), or everything while
  *              the journal is off or only being built, or what it was before
- *              a fault until a new base holds all effects
+ *              a fault, or before other data came, until a base holds all of it
  *
  * everysec releases nothing more while a group that was written is unsynced for
  * more than a second; on a disk that keeps up a sync begins early enough for
@@ -86,7 +86,7 @@ const _Atomic uint64_t *journal_released(const struct journal *journal);
 const _Atomic uint64_t *journal_end(const struct journal *journal);
 
 /* Returns the position up to which everything is on the disk (WAITAOF): synced,
- * or in a base. 0 while the journal is off or only being built. */
+ * or in a base. 0 while there is no base: it is off, being built, or holds. */
 uint64_t journal_synced(const struct journal *journal);
 
 /* Syncs up to this position, whatever the policy: for a client that waits. */
@@ -123,6 +123,20 @@ void journal_mark(struct journal *journal, uint64_t *ret_position,
 void journal_base_done(struct journal *journal, uint64_t position,
                        uint64_t sequence);
 
+/* Waits for a base of other data (journal_tap.h: journal_hold) that has
+ * everything up to the present place, rather than up to the one before it: what
+ * was appended so far is dropped. Returns the place. Under the raised gate,
+ * while holding. */
+void journal_hold_here(struct journal *journal, uint64_t *ret_position,
+                       uint64_t *ret_sequence);
+
+/* The base that a journal waits for is on the disk, and this file goes on
+ * behind it: ends the holding. False: the journal does not hold any more, or
+ * something that was appended is lost, so that it needs a later base; the file
+ * remains the caller's. */
+MUST_CHECK bool journal_end_hold(struct journal *journal,
+                                 const struct journal_file *file);
+
 /* All of its files were removed from outside: a fault that a rebase ends. Does
  * nothing while the journal is off. */
 void journal_lose(struct journal *journal, int error);
@@ -140,11 +154,12 @@ void journal_turn_off(struct journal *journal, bool now);
  * end of the server, while nothing is appended. */
 bool journal_flush(struct journal *journal);
 
-/* 32 figures, for INFO and for loop 0's decisions. */
+/* 33 figures, for INFO and for loop 0's decisions. */
 struct journal_status {
     bool on;                /* effects go to files */
     bool tapped;            /* there is a tap */
     bool building;          /* switched on, no base yet */
+    bool holding;           /* other data has come, no base of it yet */
     bool faulted;           /* a write or sync failed, and no base ended it */
     bool suspect;           /* faulted, and only REBASE can help */
     bool closing;           /* turned off, still writing */

@@ -203,7 +203,8 @@ released_now(const struct journal *journal)
     const struct journal_syncer *syncer = &journal->syncer;
     uint64_t durable = journal->durable.position;
 
-    if (journal->mode != JOURNAL_ON && journal->mode != JOURNAL_CLOSING) {
+    if (journal->mode != JOURNAL_ON && journal->mode != JOURNAL_HOLDING &&
+        journal->mode != JOURNAL_CLOSING) {
         return UINT64_MAX;
     }
     if (journal_state_is_faulted(journal) || syncer->policy == JOURNAL_ALWAYS) {
@@ -222,8 +223,7 @@ journal_state_release(struct journal *journal)
     uint64_t before =
         atomic_load_explicit(&journal->released, memory_order_relaxed);
     uint64_t to = released_now(journal);
-    bool has_base =
-        journal->mode != JOURNAL_OFF && journal->mode != JOURNAL_BUILDING;
+    bool has_base = journal_state_has_base(journal);
 
     CHECK(to == UINT64_MAX || to <= journal_state_place(journal).position);
     atomic_store_explicit(&journal->synced,
@@ -276,8 +276,7 @@ journal_state_synced(struct journal *journal, struct journal_place place)
     journal->file_synced = place;
     journal->syncer.unsynced_ns = journal->syncer.later_ns;
     journal->syncer.later_ns = 0;
-    if (!journal_state_is_faulted(journal) &&
-        journal->mode != JOURNAL_BUILDING) {
+    if (!journal_state_is_faulted(journal) && journal_state_has_base(journal)) {
         make_durable(journal, place);
     }
     journal_state_release(journal);
@@ -286,7 +285,8 @@ journal_state_synced(struct journal *journal, struct journal_place place)
 void
 journal_state_based(struct journal *journal, struct journal_place place)
 {
-    bool builds = journal->mode == JOURNAL_BUILDING;
+    bool builds =
+        journal->mode == JOURNAL_BUILDING || journal->mode == JOURNAL_HOLDING;
 
     if (journal->mode == JOURNAL_OFF) {
         return;
@@ -370,12 +370,37 @@ journal_state_drop(struct journal *journal)
     journal->suspect = true;
     journal_state_void(journal, &journal->queue[0]);
     journal_state_void(journal, &journal->queue[1]);
-    if (journal->mode == JOURNAL_BUILDING) { /* nothing synced has a base */
+    if (!journal_state_has_base(journal)) { /* nothing synced has a base */
         journal->durable = (struct journal_place){ 0 };
     }
-    journal->mode =
-        journal_state_is_served(journal) ? JOURNAL_DROPPING : JOURNAL_OFF;
+    journal->mode = journal_state_is_served(journal) ||
+                            (!journal->stop && journal->next_file.fd >= 0)
+                        ? JOURNAL_DROPPING
+                        : JOURNAL_OFF;
     journal->fault_mono_ns = 0;
+}
+
+/* There is no next file yet: journal_end_hold brings it. */
+void
+journal_state_hold(struct journal *journal, struct journal_place place)
+{
+    journal->epoch++;
+    journal_state_void(journal, &journal->queue[0]);
+    journal_state_void(journal, &journal->queue[1]);
+    journal->mode = JOURNAL_HOLDING;
+    if (journal->file.fd >= 0) {
+        journal->next = NEXT_REBASES;
+    } else {
+        journal->next = NEXT_NONE;
+        journal->suspect = false;
+    }
+    journal->mark = place;
+    journal->need = place.position;
+    journal_state_begin(journal, place);
+    journal_state_begin_fault(journal);
+    journal_state_release(journal);
+    pthread_cond_signal(&journal->writer.work);
+    pthread_cond_broadcast(&journal->progress);
 }
 
 void

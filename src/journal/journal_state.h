@@ -9,10 +9,12 @@
  *            RESUME  BUILD     base done  off        off, now  fault     closed
  *   OFF      ON      BUILDING
  *   BUILDING                   ON         DROPPING   DROPPING  BUILDING
+ *   HOLDING                    ON         DROPPING   DROPPING  HOLDING
  *   ON                         ON         CLOSING    DROPPING  ON
  *   CLOSING                                          DROPPING  DROPPING  OFF
  *   DROPPING                                         DROPPING            OFF
  *
+ * Any mode goes to HOLDING when other data takes the place of ours (hold).
  * ON goes to DROPPING also while it is faulted. Without a file that the threads
  * write to, CLOSING and DROPPING are OFF at once. A fault does not leave ON: it
  * holds releases back until a base ends it, and fault_mono_ns says since when.
@@ -35,9 +37,9 @@
  * that did I/O without the mutex compares the epoch afterwards; the result
  * counts only if it is the same.
  *
- * While a fault (or BUILDING) holds, a base ends it if the base stands at or
- * behind the position `need`; UINT64_MAX if no base can, since the file written
- * to is suspect.
+ * While a fault (or BUILDING, HOLDING) holds, a base ends it if the base stands
+ * at or behind the position `need`; UINT64_MAX if no base can, since the file
+ * written to is suspect.
  */
 #pragma once
 
@@ -65,6 +67,8 @@ enum { DUE_MOVED = 1, DUE_EVENT = 2 };
 enum journal_mode {
     JOURNAL_OFF,
     JOURNAL_BUILDING, /* switched on, no base yet: everything is released */
+    JOURNAL_HOLDING,  /* on, with other data, which no file has yet: nothing
+                         behind its place is released */
     JOURNAL_ON,
     JOURNAL_CLOSING, /* turned off, the rest is still written and synced */
     JOURNAL_DROPPING /* turned off, the rest is dropped, files are closed */
@@ -83,8 +87,8 @@ struct journal_list {
     uint64_t bytes; /* as journal_state_cost counts them */
 };
 
-/* A file that was replaced before anything was written to it; the writer closes
- * it. */
+/* A file (or none: -1) that was replaced before anything was written to it; the
+ * writer closes it. */
 struct journal_unused {
     struct journal_unused *next;
     int fd;
@@ -177,7 +181,16 @@ struct journal {
 static inline bool
 journal_state_is_on(const struct journal *journal)
 {
-    return journal->mode == JOURNAL_ON || journal->mode == JOURNAL_BUILDING;
+    return journal->mode == JOURNAL_ON || journal->mode == JOURNAL_BUILDING ||
+           journal->mode == JOURNAL_HOLDING;
+}
+
+/* Whether there is a base below what is written. */
+static inline bool
+journal_state_has_base(const struct journal *journal)
+{
+    return journal->mode != JOURNAL_OFF && journal->mode != JOURNAL_BUILDING &&
+           journal->mode != JOURNAL_HOLDING;
 }
 
 static inline bool
@@ -304,6 +317,10 @@ void journal_state_begin(struct journal *journal, struct journal_place place);
 void journal_state_written(struct journal *journal, struct journal_place place);
 void journal_state_synced(struct journal *journal, struct journal_place place);
 void journal_state_based(struct journal *journal, struct journal_place place);
+
+/* Holds all that is behind this place, until a base has what is up to it. The
+ * writer closes the files. */
+void journal_state_hold(struct journal *journal, struct journal_place place);
 
 /* Leaves the file, whose syncs were sound so far, before a change of how far
  * the log got: asks for a last sync, if part of it is released and not synced.

@@ -4,6 +4,7 @@
  */
 #include "journal/journal_tap.h"
 
+#include "base/mem.h"
 #include "journal/journal.h"
 #include "journal/journal_state.h"
 
@@ -103,6 +104,33 @@ journal_relay(struct journal *journal, struct slice commands, uint64_t sequence,
     }
     journal_state_free_pieces(freed, NULL);
     return position;
+}
+
+/* Replies that wait for positions of the old log have nothing to wait for. */
+void
+journal_hold(struct journal *journal, uint64_t position, uint64_t sequence)
+{
+    struct journal_place place = { position, sequence };
+    struct journal_unused *unused = mem_alloc(sizeof(*unused));
+
+    pthread_mutex_lock(&journal->mutex);
+    CHECK(journal_state_is_tapped(journal));
+    journal_state_close_group(journal);
+    *unused = (struct journal_unused){ journal->writer.unused,
+                                       journal->next_file.fd };
+    journal->writer.unused = unused;
+    journal->next_file.fd = -1;
+    journal_state_move(journal, place);
+    journal->durable = place;
+    journal->error = 0;
+    journal->fault_mono_ns = 0;
+    journal->file_bytes = 0;
+    journal->syncer.wanted = 0;
+    atomic_store(&journal->released, UINT64_MAX);
+    journal->due |= DUE_MOVED;
+    journal_state_hold(journal, place);
+    journal_state_tap_begin(journal);
+    journal_state_unlock(journal);
 }
 
 /* A file that is still being closed belongs to the old log: how far that got

@@ -41,6 +41,14 @@ uint64_t journal_close_group(struct journal *journal);
 uint64_t journal_relay(struct journal *journal, struct slice commands,
                        uint64_t sequence, const char *seal);
 
+/* Moves the log elsewhere: other data has come, which no file has. What was
+ * appended is dropped, and the files are left as they are. The journal is on
+ * from now on, whatever it was, and nothing behind this place is released until
+ * journal_end_hold, or until a rebase is done. Under the raised gate, with a
+ * tap. */
+void journal_hold(struct journal *journal, uint64_t position,
+                  uint64_t sequence);
+
 /* Moves the log elsewhere: all data was replaced. Without files (turned off
  * with `now` before) and without an open group. Under the raised gate, with a
  * tap. */

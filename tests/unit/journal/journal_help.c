@@ -5,6 +5,9 @@
  */
 #include "journal_help.h"
 
+#include "base/file.h"
+#include "journal/journal_tap.h"
+
 const enum journal_sync policies[] = { JOURNAL_ALWAYS, JOURNAL_EVERYSEC,
                                        JOURNAL_NO };
 
@@ -203,6 +206,9 @@ position_on_disk(void)
         struct slice data;
         char *bytes;
 
+        if (file->gone) {
+            continue;
+        }
         if (file->begin > end) {
             break;
         }
@@ -320,6 +326,42 @@ set_target(struct rig *rig, enum journal_target how, uint64_t position,
         *ret_sequence = sequence;
     }
     return position;
+}
+
+static void
+leave_all(uint64_t position)
+{
+    for (size_t i = 0; i < disk.count; i++) {
+        disk.files[i].left = disk.files[i].gone = true;
+    }
+    disk.base = position;
+}
+
+void
+hold(struct rig *rig, uint64_t position, uint64_t sequence)
+{
+    pthread_mutex_lock(&disk.mutex);
+    leave_all(position);
+    journal_hold(rig->journal, position, sequence);
+    pthread_mutex_unlock(&disk.mutex);
+}
+
+bool
+end_hold(struct rig *rig, uint64_t position)
+{
+    struct journal_file file;
+    bool done;
+
+    file = make_file(rig);
+    pthread_mutex_lock(&disk.mutex);
+    disk.base = position;
+    disk.files[file.number - 1].begin = position;
+    done = journal_end_hold(rig->journal, &file);
+    pthread_mutex_unlock(&disk.mutex);
+    if (!done) {
+        file_close(file.fd);
+    }
+    return done;
 }
 
 void

@@ -40,6 +40,7 @@ struct disk_file {
     uint64_t groups_end; /* of the whole groups that were found in these */
     bool suspect;        /* a call failed */
     bool left;           /* by a rebase: need not be synced */
+    bool gone;           /* of data that was replaced: no base needs it */
     unsigned allowed[2]; /* calls, now that it is suspect */
 };
 
@@ -107,6 +108,11 @@ uint64_t set_target(struct rig *rig, enum journal_target how, uint64_t position,
                     uint64_t *ret_sequence);
 
 void base_done(struct rig *rig, uint64_t position, uint64_t sequence);
+
+/* Other data takes the place of the log's, at this place. */
+void hold(struct rig *rig, uint64_t position, uint64_t sequence);
+/* Its base is at this position; a new file follows. */
+bool end_hold(struct rig *rig, uint64_t position);
 
 struct rig *rig_new(enum journal_sync sync);
 

@@ -512,3 +512,76 @@ TEST(no_wake_up_of_the_tap_is_lost)
         rig_free(rig);
     }
 }
+
+/* ---- other data ---------------------------------------------------------- */
+
+/* What follows other data is held until there is a base of it, and then written
+ * to the file that comes with that. */
+TEST(a_hold_ends_with_a_file)
+{
+    struct rig *rig = rig_resumed(JOURNAL_ALWAYS, 100);
+    struct source source = source_of(rig, 1);
+    struct tape *tape = tape_new();
+    uint64_t last;
+
+    (void)tape_follow(tape, rig, 0, 0);
+    (void)append_released(&source);
+    hold(rig, 40, 2);
+    assert_true(status_of(rig).holding && status_of(rig).on);
+    assert_false(status_of(rig).faulted);
+    assert_int_equal(released(rig), 40);
+    assert_int_equal(journal_synced(rig->journal), 0);
+    last = append_and_kick(&source);
+    assert_true(last > 40 && released(rig) == 40);
+    assert_true(end_hold(rig, 40));
+    until(released(rig) >= last);
+    assert_false(status_of(rig).holding);
+    assert_true(journal_synced(rig->journal) >= last);
+    assert_false(end_hold(rig, last)); /* it holds nothing now */
+    tape_free(tape);
+    finish(&source);
+}
+
+/* The base may be of a later place, if what came before is dropped. */
+TEST(a_hold_may_wait_for_a_later_base)
+{
+    struct rig *rig = rig_new(JOURNAL_ALWAYS);
+    struct source source = source_of(rig, 1);
+    struct tape *tape = tape_new();
+    uint64_t position;
+    uint64_t sequence;
+    uint64_t last;
+
+    (void)tape_follow(tape, rig, 0, 0);
+    hold(rig, 40, 2);
+    (void)append_and_kick(&source);
+    journal_lose(rig->journal, EIO); /* so no base at 40 is enough */
+    assert_true(status_of(rig).faulted);
+    assert_false(end_hold(rig, 40));
+    journal_hold_here(rig->journal, &position, &sequence);
+    assert_true(position > 40 && sequence == 3);
+    assert_int_equal(released(rig), 40);
+    last = append_and_kick(&source);
+    assert_true(end_hold(rig, position));
+    assert_false(status_of(rig).faulted);
+    until(released(rig) >= last);
+    tape_free(tape);
+    finish(&source);
+}
+
+TEST(a_hold_may_be_turned_off)
+{
+    struct rig *rig = rig_new(JOURNAL_ALWAYS);
+    struct source source = source_of(rig, 1);
+    struct tape *tape = tape_new();
+
+    (void)tape_follow(tape, rig, 0, 0);
+    hold(rig, 40, 2);
+    (void)append_and_kick(&source);
+    journal_turn_off(rig->journal, false);
+    assert_false(status_of(rig).on || status_of(rig).closing);
+    assert_true(released(rig) == UINT64_MAX);
+    assert_int_equal(status_of(rig).queue_bytes, 0);
+    tape_free(tape);
+    finish(&source);
+}

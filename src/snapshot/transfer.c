@@ -3,7 +3,8 @@
  * Loop 0 and the thread share a list of blocks of one size. Loop 0 writes
  * behind the filled part, the thread reads within it, both without the mutex;
  * only `filled` moves under it. So each byte is copied twice: into the queue,
- * and to its final place.
+ * and to its final place. A block that was read goes to options.copy, if there
+ * is one.
  */
 #include "snapshot/transfer.h"
 
@@ -175,9 +176,23 @@ wait_for_bytes(struct transfer *transfer, struct block **ret_block)
     }
 }
 
+/* Disposes of a block that was read. Without the mutex. */
+static void
+pass_on(const struct transfer *transfer, struct block *block)
+{
+    const struct transfer_copy *copy = &transfer->options.copy;
+
+    if (block != NULL && copy->take != NULL) {
+        copy->take(copy->ctx, block,
+                   (struct slice){ block->bytes, block->taken });
+    } else {
+        mem_free(block);
+    }
+}
+
 /* Removes `step` bytes of the first block. Gives the mutex back for a moment to
- * free it and to call poke: only once half of the queue is read, so that this
- * is rare. */
+ * pass it on and to call poke: only once half of the queue is read, so that
+ * this is rare. */
 static void
 consume(struct transfer *transfer, struct block *block, size_t step)
 {
@@ -198,11 +213,31 @@ consume(struct transfer *transfer, struct block *block, size_t step)
         return;
     }
     pthread_mutex_unlock(&transfer->mutex);
-    mem_free(empty);
     if (pokes) {
         transfer->options.poke(transfer->options.ctx);
     }
+    pass_on(transfer, empty);
     pthread_mutex_lock(&transfer->mutex);
+}
+
+/* Passes on the last block, and the news. */
+static void
+end_copy(struct transfer *transfer, bool good)
+{
+    const struct transfer_copy *copy = &transfer->options.copy;
+    struct block *last = NULL;
+
+    if (copy->take == NULL) {
+        return;
+    }
+    if (good) { /* so the source has ended, and one block is left at most */
+        pthread_mutex_lock(&transfer->mutex);
+        last = transfer->first;
+        transfer->first = transfer->last = NULL;
+        pthread_mutex_unlock(&transfer->mutex);
+        pass_on(transfer, last);
+    }
+    copy->end(copy->ctx, good);
 }
 
 static int
@@ -386,6 +421,7 @@ run(void *arg)
         describe(transfer, &error, reason, sizeof(reason));
         drop_keyspace(transfer);
     }
+    end_copy(transfer, status == SNAPSHOT_OK);
     pthread_mutex_lock(&transfer->mutex);
     transfer->state = status == SNAPSHOT_OK ? TRANSFER_LOADED : TRANSFER_FAILED;
     memcpy(transfer->reason, reason, sizeof(reason));

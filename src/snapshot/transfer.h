@@ -15,6 +15,16 @@ struct completion;
 struct transfer;
 struct walk_part; /* keyspace/walk_part.h */
 
+/* Gets all bytes that a transfer has read, in order. The transfer's thread
+ * calls it. */
+struct transfer_copy {
+    /* Takes over `memory`, which has the bytes, and frees it with mem_free. It
+     * may wait, until the transfer is cancelled. */
+    void (*take)(void *ctx, void *memory, struct slice bytes);
+    void (*end)(void *ctx, bool good); /* all were read. good: and intact */
+    void *ctx;
+};
+
 struct transfer_options {
     struct keyspace_options
         keyspace; /* as those of the keyspace in use, without hooks */
@@ -25,6 +35,7 @@ struct transfer_options {
     const struct bloom_env *env;         /* limited by the machine only */
     const struct completion *completion; /* snapshot/completion.h */
     const struct walk_part *part; /* that the snapshot is limited to, or NULL */
+    struct transfer_copy copy;    /* zeros: there is none */
     size_t queue_bytes;           /* transfer_put returns false from here on */
     /* The queue has room again, or the thread has ended. Called by the thread,
      * without a lock that loop 0 could hold. */

@@ -95,7 +95,7 @@ is_on_disk(const struct request *req)
     }
     journal = persist_journal(persist);
     journal_get_status(journal, &status);
-    return status.on && !status.building &&
+    return status.on && !status.building && !status.holding &&
            journal_synced(journal) >= atomic_load(&req->session->written);
 }
 

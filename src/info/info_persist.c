@@ -118,6 +118,9 @@ info_persist_journal_state(const struct journal_status *journal)
     if (journal->faulted) {
         return "faulted";
     }
+    if (journal->holding) {
+        return "holding";
+    }
     if (journal->closing) {
         return "closing";
     }
@@ -135,6 +138,16 @@ info_persist_unsynced_ns(const struct journal_status *journal)
                : clock_mono_ns() - journal->unsynced_mono_ns;
 }
 
+/* Returns for how long replies to writes have been held until there is a base;
+ * 0: they are not. */
+static uint64_t
+held_ms(const struct journal_status *journal)
+{
+    return journal->holding || journal->faulted
+               ? (clock_mono_ns() - journal->fault_mono_ns) / 1000000 + 1
+               : 0;
+}
+
 /* info->released is UINT64_MAX while no reply has to wait. */
 static void
 put_journal(struct buf *text, const struct persist_info *info)
@@ -145,6 +158,8 @@ put_journal(struct buf *text, const struct persist_info *info)
     buf_printf(text, "journal_state:%s\r\n",
                info_persist_journal_state(journal));
     info_put_number(text, "journal_misconf", info->misconf);
+    info_put_number(text, "journal_held_ms", held_ms(journal));
+    info_put_number(text, "journal_held_max_ms", info->held_max_ms);
     info_put_number(text, "journal_position", journal->appended);
     info_put_number(text, "journal_written_position", journal->written);
     info_put_number(text, "journal_released_position",

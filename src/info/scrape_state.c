@@ -18,8 +18,8 @@
 static void
 write_states(struct expose *to, const struct journal_status *journal)
 {
-    static const char *const states[] = { "on", "off", "building", "closing",
-                                          "faulted" };
+    static const char *const states[] = { "on",      "off",     "building",
+                                          "holding", "closing", "faulted" };
     const char *now = info_persist_journal_state(journal);
 
     expose_family(to, "journal_state", EXPOSE_GAUGE, "",

@@ -3,20 +3,26 @@
  * Data of another server takes the place of ours. The disk then has data of
  * another log, and no position says which of the two is newer. So:
  *
- *   memory, at once    the journal ends, its file is left as it is
- *   <dbfilename>.new   a snapshot of the new data; once it has that name, it is
- *                      the state
+ *   <dbfilename>.arriving   what arrives, as it arrives, and synced
+ *   memory, at once    the journal ends, its file is left as it is; from now on
+ *                      nothing behind this place of the log is released
+ *   <dbfilename>.new   that file; once it has this name, it is the state
  *   journal            its manifest is removed, then all its files
  *   <dbfilename>       .new is renamed to it
+ *   journal            this file, by a second name, is the base of a new one;
+ *                      what was held is written to its increment, and released
  *
- * A crash before the second line leaves the old state, complete and under its
- * own id: such a server has only missed something. A start that finds .new
- * first does the last two lines, and then looks for data; so it never sees
- * files of both states. Then a journal begins as if it had just been switched
- * on.
+ * A crash before the third line leaves the old state, complete and under its
+ * own id: such a server has only missed something, and has acknowledged nothing
+ * since. A start that finds .new first does the next two lines, and then looks
+ * for data; so it never sees files of both states.
+ *
+ * If the file could not be written, or nothing arrived (the data is ours, but
+ * at no place of the log), a snapshot by a walk takes its place, and the log is
+ * held back to the end of that walk. If that fails, too, it is tried again.
  *
  * Data of a third server may arrive at any time in between: it is counted, and
- * the snapshot notes which data it has.
+ * the file notes which data it has. It has no file of its own then.
  *
  * A replica that must drop its old data before the new data is there has no
  * state of any log meanwhile; that never reaches the disk (persist_suspend).
@@ -30,13 +36,87 @@
 #include "keyspace/exchange.h"
 #include "persist/directory.h"
 #include "persist/full_state.h"
+#include "persist/incoming.h"
 #include "persist/journal_dir.h"
 #include "persist/persist_state.h"
+#include "persist/place.h"
 #include "persist/rewrite.h"
 #include "persist/sync.h"
 #include "snapshot/snapshot_read.h"
 
 #include <errno.h>
+
+/* The disk did not take the file. Data that came later is not concerned. */
+static void
+note_failure(struct persist *persist, const char *what, int error)
+{
+    struct journal_status status;
+
+    persist->adopted.failed = true;
+    log_error("persist.adopt", "failed to store the data of another server",
+              "step=\"%s\" error=\"%s\" next=\"writes a snapshot of it\"", what,
+              strerror(error));
+    journal_get_status(persist->journal, &status);
+    if (status.holding) {
+        journal_lose(persist->journal, error);
+    }
+    persist->options.hooks.moved(persist->options.hooks.ctx);
+}
+
+/* ---- what arrives -------------------------------------------------------- */
+
+static bool
+has_old_state(const struct persist *persist)
+{
+    return directory_has(persist->dir_fd, persist->snapshot_name) ||
+           directory_has(persist->dir_fd, persist->arrival_name) ||
+           (persist->journal_fd >= 0 &&
+            directory_has(persist->journal_fd, MANIFEST_NAME));
+}
+
+/* A server that saves nothing need not store new data, unless the directory has
+ * an older state. */
+static bool
+is_stored_at_all(const struct persist *persist, const struct persist_conf *conf)
+{
+    return conf->save.count > 0 || conf->appendonly ||
+           (persist->lock_fd >= 0 && has_old_state(persist));
+}
+
+struct transfer_copy
+persist_receive(struct persist *persist)
+{
+    struct transfer_copy none = { 0 };
+    struct persist_conf conf;
+
+    pthread_mutex_lock(&persist->mutex);
+    conf = persist->conf;
+    pthread_mutex_unlock(&persist->mutex);
+    incoming_cancel(persist->incoming);
+    if (adopt_is_pending(persist) || persist->presence.lost_error != 0 ||
+        !is_stored_at_all(persist, &conf) ||
+        !incoming_begin(persist->incoming, persist->dir,
+                        persist->incoming_name)) {
+        return none;
+    }
+    return incoming_copy(persist->incoming);
+}
+
+bool
+persist_has_received(const struct persist *persist)
+{
+    int error;
+
+    return incoming_state(persist->incoming, &error) != INCOMING_RUNS;
+}
+
+void
+persist_refuse(struct persist *persist)
+{
+    if (persist->incoming != NULL) { /* not at the end */
+        incoming_cancel(persist->incoming);
+    }
+}
 
 /* ---- memory -------------------------------------------------------------- */
 
@@ -45,15 +125,55 @@
 static void
 leave_files(struct persist *persist)
 {
-    struct journal_status status;
-
     if (walker_is_running(persist->walker)) {
         walker_cancel(persist->walker);
         persist->step = STEP_ENDING;
     }
-    journal_get_status(persist->journal, &status);
+}
+
+/* Lets the log go on from there. With a journal nothing behind that place is
+ * released until the disk has what is before it. */
+static void
+move_log(struct persist *persist, const struct persist_arrival *arrival)
+{
+    struct journal *journal = persist->journal;
+    struct journal_status status;
+
+    if (persist->conf.appendonly) {
+        journal_hold(journal, arrival->position, arrival->sequence);
+        return;
+    }
+    journal_get_status(journal, &status);
     if (status.on) { /* one that is closing ends with journal_move */
-        journal_turn_off(persist->journal, true);
+        journal_turn_off(journal, true);
+    }
+    journal_move(journal, arrival->position, arrival->sequence);
+}
+
+/* Takes the file over, if the data came through persist_receive. */
+static void
+take_file(struct persist *persist, const struct persist_arrival *arrival)
+{
+    struct persist_adopted *adopted = &persist->adopted;
+    enum incoming_state state;
+    int error;
+
+    adopted->has_file = adopted->failed = false;
+    if (!arrival->received) {
+        return;
+    }
+    state = incoming_state(persist->incoming, &error);
+    if (state == INCOMING_READY) {
+        adopted->has_file = true;
+        adopted->position = arrival->position;
+        adopted->sequence = arrival->sequence;
+        adopted->changes = metric_sum(METRIC_CHANGES);
+        adopted->point = place_point(persist);
+    } else if (state == INCOMING_FAILED) {
+        note_failure(persist, "write what arrives", error);
+    }
+    if (state == INCOMING_READY || state == INCOMING_FAILED) {
+        incoming_forget(persist->incoming);
     }
 }
 
@@ -71,11 +191,12 @@ persist_adopt(struct persist *persist, const struct persist_arrival *arrival)
     }
     /* Reads need not wait for any position of the old log. */
     keyspace_set_all_positions(ks, arrival->position);
-    journal_move(persist->journal, arrival->position, arrival->sequence);
+    move_log(persist, arrival);
     history_begin(&persist->log.history, arrival->history);
     persist->log.unrecorded = false;
     metric_add(METRIC_CHANGES, 1); /* so that a save rule applies */
     persist->adopted.arrived++;
+    take_file(persist, arrival);
     persist->save.retry = (struct retry){ 0 };
     persist->rewrite_retry = (struct retry){ 0 };
     if (hooks->reloaded != NULL) {
@@ -109,26 +230,24 @@ adopt_is_pending(const struct persist *persist)
     return persist->adopted.arrived != persist->adopted.stored;
 }
 
-static bool
-has_old_state(const struct persist *persist)
-{
-    return directory_has(persist->dir_fd, persist->snapshot_name) ||
-           directory_has(persist->dir_fd, persist->arrival_name) ||
-           (persist->journal_fd >= 0 &&
-            directory_has(persist->journal_fd, MANIFEST_NAME));
-}
-
-/* A server that saves nothing need not store the new data, unless the directory
- * has an older state. */
 bool
 adopt_needs_disk(struct persist *persist, const struct persist_conf *conf)
 {
-    if (adopt_is_pending(persist) && conf->save.count == 0 &&
-        !conf->appendonly &&
-        (persist->lock_fd < 0 || !has_old_state(persist))) {
+    if (adopt_is_pending(persist) && !is_stored_at_all(persist, conf)) {
         persist->adopted.stored = persist->adopted.arrived;
+        persist->options.hooks.moved(persist->options.hooks.ctx);
     }
     return adopt_is_pending(persist);
+}
+
+bool
+persist_has_adopted(const struct persist *persist)
+{
+    struct journal_status status;
+
+    journal_get_status(persist->journal, &status);
+    return persist->adopted.failed ||
+           (!adopt_is_pending(persist) && !status.holding);
 }
 
 const char *
@@ -150,20 +269,91 @@ replace(struct persist *persist)
     return error == 0 ? file_sync_dir(persist->dir_fd) : error;
 }
 
+/* From the end of this on a start finds the new data. */
+static int
+name_file(const struct persist *persist)
+{
+    int error = file_rename(persist->dir_fd, persist->incoming_name,
+                            persist->arrival_name);
+
+    if (error == 0) {
+        error = file_sync_dir(persist->dir_fd);
+    } else {
+        (void)!file_unlink(persist->dir_fd, persist->incoming_name);
+    }
+    return error == 0 ? file_is_dir_at(persist->dir_fd, persist->dir) : error;
+}
+
 static void
 run_replace(void *arg)
 {
     struct persist *persist = arg;
+    struct persist_adopted *adopted = &persist->adopted;
 
-    persist->adopted.error = replace(persist);
+    if (adopted->from_file) {
+        adopted->error = name_file(persist);
+    } else { /* an earlier one may be there */
+        adopted->error = 0;
+        (void)!file_unlink(persist->dir_fd, persist->incoming_name);
+    }
+    if (adopted->error == 0) {
+        adopted->error = replace(persist);
+    }
+    if (adopted->error == 0 && adopted->journals) {
+        rewrite_base(persist);
+    }
+}
+
+static void
+begin_replace(struct persist *persist, bool from_file)
+{
+    struct journal_status status;
+
+    journal_get_status(persist->journal, &status);
+    persist->adopted.from_file = from_file;
+    persist->adopted.journals = status.holding && !status.suspect;
+    if (persist->adopted.journals) {
+        persist->rewrite.number = persist->files.next_number++;
+        persist->rewrite.position = persist->adopted.position;
+        persist->rewrite.sequence = persist->adopted.sequence;
+    }
+    persist->step = STEP_REPLACE;
+    task_start(persist->task, run_replace, persist);
+}
+
+/* A journal that holds goes on from here. */
+void
+adopt_note(struct persist *persist)
+{
+    struct journal_status status;
+
+    journal_get_status(persist->journal, &status);
+    if (status.holding) {
+        journal_hold_here(persist->journal, &persist->adopted.position,
+                          &persist->adopted.sequence);
+    }
 }
 
 void
 adopt_begin(struct persist *persist)
 {
     CHECK(persist->step == STEP_SAVE && adopt_is_pending(persist));
-    persist->step = STEP_REPLACE;
-    task_start(persist->task, run_replace, persist);
+    begin_replace(persist, false);
+}
+
+bool
+adopt_begin_file(struct persist *persist)
+{
+    if (!adopt_is_pending(persist) || !persist->adopted.has_file) {
+        return false;
+    }
+    persist->adopted.has_file = false;
+    persist->adopted.written = persist->adopted.arrived;
+    persist->save.written = persist->adopted.point;
+    persist->save.changes_written = persist->adopted.changes;
+    persist->step_started_ns = clock_mono_ns();
+    begin_replace(persist, true);
+    return true;
 }
 
 static void
@@ -172,19 +362,43 @@ note_stored(struct persist *persist)
     CHECK(persist->adopted.written >= persist->adopted.stored &&
           persist->adopted.written <= persist->adopted.arrived);
     persist->adopted.stored = persist->adopted.written;
-    rewrite_start_over(persist);
+    persist->adopted.has_file =
+        persist->adopted.has_file && adopt_is_pending(persist);
     log_notice("persist.adopt", "replaced the data on the disk",
                "file=\"%s/%s\" pending=%d", persist->dir,
                persist->snapshot_name, adopt_is_pending(persist));
+    persist->options.hooks.moved(persist->options.hooks.ctx);
 }
 
-int
-adopt_replaced(struct persist *persist)
+/* Data that came meanwhile makes the new base one of the old data. */
+static void
+end_journals(struct persist *persist)
 {
-    if (persist->adopted.error == 0) {
-        note_stored(persist);
+    if (!persist->adopted.journals) {
+        rewrite_start_over(persist);
+    } else if (adopt_is_pending(persist)) {
+        rewrite_outdated(persist);
+    } else {
+        rewrite_based(persist);
     }
-    return persist->adopted.error;
+}
+
+bool
+adopt_replaced(struct persist *persist, int *ret_error)
+{
+    struct persist_adopted *adopted = &persist->adopted;
+
+    if (adopted->error == 0) {
+        note_stored(persist);
+        end_journals(persist);
+    }
+    if (adopted->error != 0 && adopted->from_file) { /* a walk comes next */
+        note_failure(persist, "put it in its place", adopted->error);
+        persist->step = STEP_NONE;
+        return false;
+    }
+    *ret_error = adopted->error;
+    return true;
 }
 
 int
@@ -194,6 +408,7 @@ adopt_here(struct persist *persist)
 
     if (error == 0) {
         note_stored(persist);
+        rewrite_start_over(persist);
     }
     return error;
 }

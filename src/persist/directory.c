@@ -26,6 +26,9 @@ enum { LOCK_TRIES = 50 }; /* half a second in all */
  * written. */
 #define ARRIVAL_SUFFIX ".new"
 
+/* Likewise, and not synced in full: data that arrives. */
+#define INCOMING_SUFFIX ".arriving"
+
 /* Waits a moment for the lock: a server that was killed holds it until the
  * kernel has freed its memory and closed its files. */
 static bool
@@ -100,6 +103,7 @@ is_beside(const char *snapshot, const char *name)
     return strncmp(name, snapshot, len) == 0 &&
            (strcmp(name + len, ".tmp") == 0 ||
             strcmp(name + len, ARRIVAL_SUFFIX) == 0 ||
+            strcmp(name + len, INCOMING_SUFFIX) == 0 ||
             strcmp(name + len, ARRIVAL_SUFFIX ".tmp") == 0);
 }
 
@@ -129,7 +133,8 @@ describe_clash(const struct conf *conf, char *ret_reason, size_t reason_size)
                    "dbfilename %s and appenddirname %s must differ from "
                    "each other and from the server's other files (%s), "
                    "and not end in .tmp; and appenddirname must not be "
-                   "dbfilename followed by .tmp or " ARRIVAL_SUFFIX,
+                   "dbfilename followed by .tmp, " INCOMING_SUFFIX
+                   " or " ARRIVAL_SUFFIX,
                    conf->dbfilename, conf->appenddirname, taken);
 }
 
@@ -172,6 +177,8 @@ copy_names(struct persist *persist)
     persist->journal_dir = mem_copy_text(slice_of(text));
     (void)snprintf(text, sizeof(text), "%s" ARRIVAL_SUFFIX, conf->dbfilename);
     persist->arrival_name = mem_copy_text(slice_of(text));
+    (void)snprintf(text, sizeof(text), "%s" INCOMING_SUFFIX, conf->dbfilename);
+    persist->incoming_name = mem_copy_text(slice_of(text));
 }
 
 bool
@@ -184,18 +191,50 @@ directory_has(int dir_fd, const char *name)
     return error != ENOENT;
 }
 
-/* Removes the temporary files of saves that were cut off. */
+static void
+remove_if_there(int dir_fd, const char *name)
+{
+    if (directory_has(dir_fd, name)) {
+        (void)!file_unlink(dir_fd, name);
+    }
+}
+
+/* Whether it is the temporary name of one of the server's files. */
+static bool
+is_temporary(const char *name)
+{
+    size_t len = strlen(name);
+    char stem[256];
+
+    if (len <= 4 || len >= sizeof(stem) ||
+        strcmp(name + len - 4, ".tmp") != 0) {
+        return false;
+    }
+    (void)snprintf(stem, sizeof(stem), "%.*s", (int)len - 4, name);
+    return data_files_find(stem) != FILE_ID_COUNT;
+}
+
+/* Removes the temporary files that a kill left. */
 static void
 remove_rest(const struct persist *persist)
 {
+    DIR *dir = file_list_dir(persist->dir_fd);
+    struct dirent *entry;
     char name[1024];
 
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (is_temporary(entry->d_name)) {
+            (void)!file_unlink(persist->dir_fd, entry->d_name);
+        }
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
     (void)snprintf(name, sizeof(name), "%s.tmp", persist->snapshot_name);
     (void)!file_unlink(persist->dir_fd, name);
     (void)snprintf(name, sizeof(name), "%s.tmp", persist->arrival_name);
-    if (directory_has(persist->dir_fd, name)) {
-        (void)!file_unlink(persist->dir_fd, name);
-    }
+    remove_if_there(persist->dir_fd, name);
+    remove_if_there(persist->dir_fd, persist->incoming_name);
 }
 
 bool

@@ -111,6 +111,7 @@ persist_get_info(struct persist *persist, struct persist_info *ret_info)
     pthread_mutex_lock(&persist->mutex);
     *ret_info = persist->published;
     ret_info->appendonly = persist->conf.appendonly;
+    ret_info->held_max_ms = persist->conf.misconf_after_ns / 1000000;
     pthread_mutex_unlock(&persist->mutex);
     journal_get_status(persist->journal, &ret_info->journal);
     ret_info->changes = (uint64_t)(metric_sum(METRIC_CHANGES) -

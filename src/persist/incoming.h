@@ -37,5 +37,5 @@ enum incoming_state {
 };
 enum incoming_state incoming_state(struct incoming *incoming, int *ret_error);
 
-/* Gives up the file that is READY, or the error: the state is NONE. */
+/* Takes the file that is READY, or the error of FAILED: the state is NONE. */
 void incoming_forget(struct incoming *incoming);

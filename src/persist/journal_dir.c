@@ -37,13 +37,21 @@ is_named(const struct manifest *manifest, const char *name)
     return false;
 }
 
+static bool
+has_temporary_name(const char *name)
+{
+    size_t len = strlen(name);
+
+    return len > 4 && strcmp(name + len - 4, ".tmp") == 0;
+}
+
 /* Whether the file is a base, an increment, a manifest, or a temporary file of
  * one. */
 static bool
 is_ours(const char *name)
 {
     size_t len = strlen(name);
-    bool temporary = len > 4 && strcmp(name + len - 4, ".tmp") == 0;
+    bool temporary = has_temporary_name(name);
     char stem[64];
 
     len -= temporary ? 4 : 0;
@@ -54,6 +62,23 @@ is_ours(const char *name)
     stem[len] = '\0';
     return manifest_is_file_name(stem) ||
            strcmp(name, MANIFEST_NAME ".tmp") == 0;
+}
+
+void
+journal_dir_tidy(const struct persist *persist)
+{
+    DIR *dir =
+        persist->journal_fd < 0 ? NULL : file_list_dir(persist->journal_fd);
+    struct dirent *entry;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (is_ours(entry->d_name) && has_temporary_name(entry->d_name)) {
+            (void)!file_unlink(persist->journal_fd, entry->d_name);
+        }
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
 }
 
 /* A failure is harmless: the next call tries again. */

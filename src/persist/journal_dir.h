@@ -14,6 +14,10 @@ struct persist;
  * manifest as one that is being built. */
 int journal_dir_open(struct persist *persist);
 
+/* Removes what a kill has left under temporary names, if there is a directory.
+ * At a start, also if there will be no journal. */
+void journal_dir_tidy(const struct persist *persist);
+
 /* Removes the files that neither this manifest names nor one that may be
  * stored. */
 void journal_dir_clean(const struct persist *persist,

@@ -28,8 +28,9 @@ bool
 misconf_is_stuck(const struct persist_conf *conf,
                  const struct journal_status *status)
 {
-    uint64_t since_ns =
-        status->faulted ? status->fault_mono_ns : silent_since(conf, status);
+    uint64_t since_ns = status->faulted || status->holding
+                            ? status->fault_mono_ns
+                            : silent_since(conf, status);
     uint64_t limit_ns = conf->misconf_after_ns;
 
     if (!status->faulted && limit_ns < SLOW_NS) {

@@ -12,8 +12,9 @@ struct journal_status;
 struct persist;
 struct persist_conf;
 
-/* Returns whether replies have waited too long: for a journal that needs a new
- * base, or for a disk that does not return from a write or a sync. */
+/* Returns whether replies have waited too long: for a base of a journal that
+ * failed, or of other data, or for a disk that does not return from a write or
+ * a sync. */
 bool misconf_is_stuck(const struct persist_conf *conf,
                       const struct journal_status *status);
 

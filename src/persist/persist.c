@@ -19,6 +19,8 @@
 #include "persist/figures.h"
 #include "persist/full_state.h"
 #include "persist/hash_secret.h"
+#include "persist/incoming.h"
+#include "persist/journal_dir.h"
 #include "persist/misconf.h"
 #include "persist/persist_state.h"
 #include "persist/place.h"
@@ -64,6 +66,7 @@ persist_new(const struct persist_options *options)
         walker_new(options->keyspace, persist->spool, hooks->poke, hooks->ctx);
     persist->rewrite.file.fd = -1;
     persist->task = task_new("files", hooks->poke, hooks->ctx);
+    persist->incoming = incoming_new(hooks->moved, hooks->ctx);
     persist->presence.task = task_new("presence", hooks->poke, hooks->ctx);
     return persist;
 }
@@ -76,6 +79,7 @@ persist_free(struct persist *persist)
     }
     task_free(persist->task);
     task_free(persist->presence.task);
+    incoming_free(persist->incoming);
     walker_free(persist->walker);
     journal_free(persist->journal);
     spool_free(persist->spool);
@@ -87,6 +91,7 @@ persist_free(struct persist *persist)
     mem_free(persist->journal_name);
     mem_free(persist->snapshot_name);
     mem_free(persist->arrival_name);
+    mem_free(persist->incoming_name);
     pthread_mutex_destroy(&persist->mutex);
     explicit_bzero(&persist->secret, sizeof(persist->secret));
     mem_free(persist);
@@ -205,8 +210,11 @@ persist_refuses_data(const struct persist *persist)
 bool
 persist_open(struct persist *persist)
 {
-    return directory_open(persist) && hash_secret_open(persist) &&
-           adopt_finish(persist);
+    if (!directory_open(persist) || !hash_secret_open(persist)) {
+        return false;
+    }
+    journal_dir_tidy(persist);
+    return adopt_finish(persist);
 }
 
 const char *
@@ -252,6 +260,20 @@ persist_load(struct persist *persist, const struct recover_replay *replay)
     return true;
 }
 
+/* Removes what a kill has left of a journal that will not be kept. A failure is
+ * harmless. */
+static void
+tidy_unkept(struct persist *persist)
+{
+    const struct recover_result *found = &persist->load.found;
+
+    if (persist->journal_fd >= 0 && found->has_manifest) {
+        journal_dir_clean(persist, &found->manifest);
+    } else if (found->journal_unfinished) {
+        (void)!journal_dir_clear(persist);
+    }
+}
+
 bool
 persist_begin(struct persist *persist)
 {
@@ -268,6 +290,9 @@ persist_begin(struct persist *persist)
         !rewrite_set_aside(persist, journals) ||
         (journals && !rewrite_resume(persist))) {
         return false;
+    }
+    if (!journals) {
+        tidy_unkept(persist);
     }
     atomic_store(&persist->load.loading, false);
     persist_tick(persist);
@@ -319,7 +344,7 @@ keep_journal(struct persist *persist, const struct persist_conf *conf,
     }
     if (!status->on) {
         rewrite_begin(persist, JOURNAL_BUILD);
-    } else if (status->faulted) {
+    } else if (status->faulted || status->holding) {
         rewrite_begin(persist, JOURNAL_REBASE);
     } else if (status->building || requests_are_due(asked) ||
                has_grown(persist, conf, status)) {
@@ -393,6 +418,16 @@ is_outdated(const struct persist *persist)
 }
 
 static void
+end_replacing(struct persist *persist)
+{
+    int error;
+
+    if (adopt_replaced(persist, &error)) {
+        save_ended(persist, error);
+    }
+}
+
+static void
 finish_task(struct persist *persist)
 {
     if (task_is_running(persist->task)) {
@@ -405,7 +440,7 @@ finish_task(struct persist *persist)
     } else if (persist->step == STEP_COMMIT) {
         rewrite_committed(persist);
     } else if (persist->step == STEP_REPLACE) {
-        save_ended(persist, adopt_replaced(persist));
+        end_replacing(persist);
     } else if (persist->step == STEP_REOPEN) {
         presence_reopened(persist);
     }
@@ -448,7 +483,7 @@ break_off(struct persist *persist, const struct persist_conf *conf,
     bool off = !conf->appendonly && status->on;
 
     if (((persist->step == STEP_SAVE || persist->step == STEP_SYNC) &&
-         status->faulted) ||
+         status->faulted && !adopt_is_pending(persist)) ||
         (persist->step == STEP_BASE && is_futile(persist, conf, status))) {
         full_state_break_off(persist); /* the request for a save stays due */
         sync_ended(persist, ECANCELED);
@@ -480,7 +515,8 @@ static void
 begin_step(struct persist *persist, const struct persist_conf *conf,
            const struct journal_status *status)
 {
-    bool hurries = status->on && status->faulted;
+    bool hurries = (status->on && (status->faulted || status->holding)) ||
+                   adopt_is_pending(persist);
     bool may_sync = persist->sync.wanted && !hurries;
 
     if ((may_sync && !persist->sync.yields) ||
@@ -498,6 +534,8 @@ choose(struct persist *persist, const struct persist_conf *conf,
     }
     if (presence_is_lost(persist)) {
         presence_reopen(persist); /* the role and other files need it */
+    } else if (!persist->suspended && adopt_begin_file(persist)) {
+        return;
     } else if (reload_is_due(persist)) {
         reload_run(persist);
     } else if (!persist->suspended) {
@@ -561,8 +599,8 @@ persist_settle(struct persist *persist, const struct persist_end *end)
     struct journal_status status;
 
     journal_get_status(persist->journal, &status);
-    if (journals && (!status.on || status.building) && !end->save &&
-        !end->force) {
+    if (journals && (!status.on || status.building || status.holding) &&
+        !end->save && !end->force) {
         log_warn("persist.journal", "cannot end yet",
                  "reason=\"the first base of the journal is being written\"");
         if (persist->step == STEP_SYNC) { /* a slow replica holds it up */
@@ -577,7 +615,7 @@ persist_settle(struct persist *persist, const struct persist_end *end)
     }
     task_wait(persist->task); /* the next tick, if any, ends its step */
     if (persist->step == STEP_REPLACE) {
-        save_ended(persist, adopt_replaced(persist));
+        end_replacing(persist);
     }
     return true;
 }
@@ -590,7 +628,8 @@ persist_stop(struct persist *persist, const struct persist_end *end)
 
     CHECK(!walker_is_running(persist->walker));
     journal_get_status(persist->journal, &status);
-    if ((status.on || status.closing) && !journal_flush(persist->journal)) {
+    if ((status.on || status.closing) && !(status.holding && end->save) &&
+        !journal_flush(persist->journal)) {
         log_error("persist.journal", "could not sync the journal at the end",
                   "forced=%d", end->force);
         if (!end->force) {
@@ -622,6 +661,8 @@ persist_halt(struct persist *persist)
     task_free(persist->task);
     task_free(persist->presence.task);
     persist->task = persist->presence.task = NULL;
+    incoming_free(persist->incoming);
+    persist->incoming = NULL;
     journal_halt(persist->journal);
     spool_free(persist->spool);
     persist->spool = NULL;

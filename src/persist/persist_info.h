@@ -40,5 +40,6 @@ struct persist_info {
     uint64_t journal_bytes, base_bytes;  /* all files; at the last rewrite */
     uint64_t manifest_generation;
     bool misconf;
+    uint64_t held_max_ms; /* then it is misconf */
     struct journal_status journal;
 };

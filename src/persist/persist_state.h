@@ -5,7 +5,8 @@
  * says otherwise.
  *
  *   NONE -> SAVE -> NONE                        a snapshot
- *           SAVE -> REPLACE -> NONE             of data from another server
+ *   NONE -> REPLACE -> NONE                     data from another server: its
+ *           SAVE -> REPLACE -> NONE             file, or a snapshot of it
  *   NONE -> SYNC -> NONE                        a snapshot for replicas
  *   NONE -> PREPARE -> BASE -> COMMIT -> NONE   a rewrite of the journal
  *   SAVE, SYNC, BASE -> ENDING -> NONE          broken off
@@ -137,10 +138,17 @@ struct persist_sync {
 };
 
 /* Counts arrivals of data from another server: all of them, those in the
- * snapshot being written, and those in the one on the disk. */
+ * file that is to be put in place, and those in the one on the disk. */
 struct persist_adopted {
     uint64_t arrived, written, stored;
-    int error; /* of putting it in place; the task's */
+    bool has_file; /* the last arrival's file is there, not in place yet */
+    bool failed;   /* something of it has failed */
+    uint64_t position, sequence; /* of that file, or of the snapshot */
+    struct persist_point point;  /* of that file, and how many changes it has */
+    int64_t changes;
+    bool from_file; /* the task's: it takes that file, */
+    bool journals;  /* which also becomes a base */
+    int error;      /* of putting it in place */
 };
 
 /* presence.c: whether the files are where they should be. */
@@ -180,9 +188,11 @@ struct persist {
     uint64_t spool_limit; /* bytes in memory */
     bool spool_waits;     /* not: it fails at its limit */
     struct task *task;
+    struct incoming *incoming;
 
     char *dir, *journal_dir, *journal_name, *snapshot_name;
-    char *arrival_name; /* of the snapshot that is to replace everything */
+    char *arrival_name;  /* of the snapshot that is to replace everything */
+    char *incoming_name; /* of data while it arrives */
     int dir_fd, journal_fd, lock_fd; /* -1: not open */
 
     enum persist_step step;

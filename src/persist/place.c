@@ -9,6 +9,7 @@
  */
 #include "persist/place.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
@@ -164,6 +165,23 @@ continue_history(struct persist *persist, const char *id)
     history_go_on(&persist->log.history, id, position);
 }
 
+/* A promotion right behind a full synchronization. */
+static void
+log_holding(const struct persist *persist)
+{
+    struct journal_status status;
+
+    journal_get_status(persist->journal, &status);
+    if (status.holding) {
+        log_notice("persist.journal", "holds replies to writes",
+                   "reason=\"the disk does not have the data of the primary "
+                   "yet\" until=\"it has\" or_after_ms=%llu then=\"refuses "
+                   "writes (misconf-after)\"",
+                   (unsigned long long)persist->conf.misconf_after_ns /
+                       1000000);
+    }
+}
+
 void
 persist_renew_history(struct persist *persist)
 {
@@ -176,6 +194,7 @@ persist_renew_history(struct persist *persist)
     if (place_is_logged(persist)) {
         record_history(persist);
     }
+    log_holding(persist);
 }
 
 void

@@ -162,7 +162,7 @@ static void
 begin_look(struct persist *persist, const struct journal_status *status)
 {
     struct persist_presence *presence = &persist->presence;
-    bool faulted = status->faulted && !status->building;
+    bool faulted = status->holding || (status->faulted && !status->building);
 
     presence->number = persist->files.next_number;
     presence->manifest = persist->files.manifest;

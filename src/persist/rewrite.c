@@ -102,6 +102,8 @@ fail(struct persist *persist, const char *what, int error)
               (unsigned long long)persist->rewrite_retry.failures);
     persist->step = STEP_NONE;
     requests_settle(&persist->requests[PERSIST_REWRITE], false);
+    persist->adopted.failed = true;
+    persist->options.hooks.moved(persist->options.hooks.ctx);
 }
 
 /* Whether a start would still find the manifest before the one that could not
@@ -280,10 +282,10 @@ rewrite_prepared(struct persist *persist)
                (unsigned long long)job.begin.position);
 }
 
+/* Stores the manifest that begins with the new base. */
 static void
-commit(void *arg)
+store_manifest(struct persist *persist)
 {
-    struct persist *persist = arg;
     struct persist_rewrite *rewrite = &persist->rewrite;
     char name[MANIFEST_FILE_NAME_MAX];
 
@@ -306,6 +308,12 @@ commit(void *arg)
         trust(persist);
         journal_dir_clean(persist, &rewrite->manifest);
     }
+}
+
+static void
+commit(void *arg)
+{
+    store_manifest(arg);
 }
 
 void
@@ -348,6 +356,75 @@ rewrite_committed(struct persist *persist)
                (unsigned long long)persist->files.manifest.generation,
                (unsigned long long)rewrite->base_bytes,
                (unsigned long long)(took_ns / 1000000));
+}
+
+/* ---- a base that is there ------------------------------------------------ */
+
+/* Gives the snapshot another name, as a base, if the file system can do that.
+ */
+static int
+link_base(const struct persist *persist, uint64_t number)
+{
+    char name[MANIFEST_FILE_NAME_MAX];
+
+    manifest_base_name(number, name);
+    (void)!file_unlink(persist->journal_fd, name);
+    return file_link(persist->dir_fd, persist->snapshot_name,
+                     persist->journal_fd, name);
+}
+
+void
+rewrite_base(struct persist *persist)
+{
+    struct persist_rewrite *rewrite = &persist->rewrite;
+    int error = journal_dir_open(persist);
+
+    rewrite->file.fd = -1;
+    rewrite->doubtful = false;
+    if (error == 0) {
+        error = link_base(persist, rewrite->number);
+    }
+    if (error == 0) { /* this syncs the directory as well */
+        error = journal_dir_make_increment(persist, rewrite->number,
+                                           &rewrite->file);
+    }
+    if (error == 0) {
+        store_manifest(persist);
+        error = rewrite->error;
+    }
+    rewrite->error = error;
+}
+
+void
+rewrite_outdated(struct persist *persist)
+{
+    rewrite_start_over(persist);
+    persist->files.manifest.generation = persist->rewrite.manifest.generation;
+    doubt(persist);
+    rewrite_abandon(persist);
+}
+
+void
+rewrite_based(struct persist *persist)
+{
+    struct persist_rewrite *rewrite = &persist->rewrite;
+
+    rewrite_start_over(persist);
+    if (rewrite->error != 0) {
+        log_warn("persist.rewrite", "could not make a snapshot the base",
+                 "error=\"%s\" next=\"writes a base\"",
+                 strerror(rewrite->error));
+        doubt(persist);
+        rewrite_abandon(persist);
+        return;
+    }
+    persist->files.manifest = rewrite->manifest;
+    persist->files.has_manifest = true;
+    persist->info.base_bytes = rewrite->base_bytes;
+    if (!journal_end_hold(persist->journal, &rewrite->file)) {
+        rewrite_abandon(persist);
+    }
+    rewrite->file.fd = -1;
 }
 
 uint64_t
@@ -443,10 +520,7 @@ make_first_base(struct persist *persist, uint64_t number)
     int error;
 
     manifest_base_name(number, name);
-    (void)!file_unlink(persist->journal_fd, name);
-    if (found->from_snapshot &&
-        file_link(persist->dir_fd, persist->snapshot_name, persist->journal_fd,
-                  name) == 0) {
+    if (found->from_snapshot && link_base(persist, number) == 0) {
         error = sync_file(persist->journal_fd, name);
         return error == 0 ? file_sync_dir(persist->journal_fd) : error;
     }

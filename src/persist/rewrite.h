@@ -23,6 +23,15 @@ void rewrite_abandon(struct persist *persist);
 void rewrite_base_written(struct persist *persist, int error);
 void rewrite_committed(struct persist *persist);
 
+/* For data of another server, whose snapshot is in its place while the journal
+ * is empty, and holds: base makes that snapshot the base of a journal at the
+ * place that persist_rewrite says, on the disk (a task); based lets the journal
+ * go on there, or, after an error, leaves that to a rebase. */
+void rewrite_base(struct persist *persist);
+void rewrite_based(struct persist *persist);
+/* Instead of that: other data has come since. */
+void rewrite_outdated(struct persist *persist);
+
 /* Ends a step whose result is no longer wanted. */
 void rewrite_forget(struct persist *persist);
 

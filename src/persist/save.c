@@ -14,7 +14,11 @@
 
 #include <time.h>
 
-enum { RETRY_FIRST_S = 5, RETRY_MAX_S = 60 };
+enum {
+    RETRY_FIRST_S = 5,
+    RETRY_MAX_S = 60,
+    RETRY_HOLDING_S = 1 /* clients may wait */
+};
 
 static const uint64_t SECOND_NS = 1000000000;
 
@@ -22,14 +26,21 @@ void
 save_ended(struct persist *persist, int error)
 {
     uint64_t took_ns = clock_mono_ns() - persist->step_started_ns;
+    struct journal_status status;
+    bool holds;
 
+    journal_get_status(persist->journal, &status);
+    holds = status.holding && adopt_is_pending(persist);
     persist->step = STEP_NONE;
     persist->info.last_save_seconds = (int64_t)(took_ns / SECOND_NS);
     persist->info.last_save_ok = error == 0;
     requests_settle(&persist->requests[PERSIST_SAVE], error == 0);
     if (error != 0) {
-        retry_failed(&persist->save.retry, RETRY_FIRST_S * SECOND_NS,
-                     RETRY_MAX_S * SECOND_NS);
+        retry_failed(&persist->save.retry,
+                     (holds ? RETRY_HOLDING_S : RETRY_FIRST_S) * SECOND_NS,
+                     (holds ? RETRY_HOLDING_S : RETRY_MAX_S) * SECOND_NS);
+        persist->adopted.failed = true;
+        persist->options.hooks.moved(persist->options.hooks.ctx);
         log_error("persist.save", "failed to save",
                   "error=\"%s\" failures=%llu", strerror(error),
                   (unsigned long long)persist->save.retry.failures);
@@ -67,6 +78,9 @@ save_note(struct persist *persist)
     persist->save.changes_written = metric_sum(METRIC_CHANGES);
     persist->save.written = place_point(persist);
     persist->adopted.written = persist->adopted.arrived;
+    if (adopt_is_pending(persist)) {
+        adopt_note(persist);
+    }
 }
 
 int

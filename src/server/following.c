@@ -313,6 +313,14 @@ on_transfer_poke(void *ctx)
     (void)uv_async_send(&r->poke);
 }
 
+static void
+drop_transfer(struct replication *r)
+{
+    persist_refuse(r->server->persist);
+    transfer_free(r->following.transfer);
+    r->following.transfer = NULL;
+}
+
 /* Starts the thread that loads what arrives. False: it cannot be loaded. */
 static bool
 begin_transfer(struct replication *r, char *ret_reason, size_t reason_size)
@@ -330,11 +338,13 @@ begin_transfer(struct replication *r, char *ret_reason, size_t reason_size)
         .ctx = r
     };
 
-    transfer_free(r->following.transfer);
-    r->following.transfer = make_room(r, answer->bytes, &options.keyspace)
-                                ? transfer_new(&options)
-                                : NULL;
+    drop_transfer(r);
+    if (make_room(r, answer->bytes, &options.keyspace)) {
+        options.copy = persist_receive(server->persist);
+        r->following.transfer = transfer_new(&options);
+    }
     if (r->following.transfer == NULL) {
+        persist_refuse(server->persist);
         (void)snprintf(ret_reason, reason_size,
                        "there is no memory or no thread to load it");
         return false;
@@ -397,9 +407,8 @@ load_cancel(void *ctx)
 {
     struct replication *r = ctx;
 
-    transfer_free(r->following.transfer);
-    r->following.transfer = NULL;
-    r->following.holds = false;
+    drop_transfer(r);
+    r->following.holds = r->following.stores = false;
     buf_free(&r->following.held);
 }
 
@@ -431,7 +440,8 @@ adopt(struct replication *r, struct keyspace *fresh,
     struct persist_arrival arrival = { .fresh = fresh,
                                        .history = r->following.arriving.history,
                                        .position = stamp->position,
-                                       .sequence = stamp->sequence };
+                                       .sequence = stamp->sequence,
+                                       .received = true };
     struct gate *gate = replication_gate(r);
     bool current;
 
@@ -454,7 +464,8 @@ adopt(struct replication *r, struct keyspace *fresh,
 static bool
 is_as_announced(const struct replication *r, const struct snapshot_stamp *stamp)
 {
-    return stamp->position >= r->following.arriving.position &&
+    return strcmp(stamp->history, r->following.arriving.history) == 0 &&
+           stamp->position >= r->following.arriving.position &&
            stamp->sequence >= r->following.arriving.sequence;
 }
 
@@ -473,13 +484,27 @@ end_load(struct replication *r)
         reason = "the role has changed";
     }
     keyspace_discard(r->server->service.keyspace, fresh);
-    if (good) {
-        log_notice(
-            "server.replication", "synchronized",
-            "history=%s position=%llu keys=%llu", r->following.arriving.history,
-            (unsigned long long)stamp.position, (unsigned long long)stamp.keys);
+    if (!good) {
+        persist_refuse(r->server->persist);
+        replica_loaded(r->replica, false, reason, replication_now_ms());
+        return;
     }
-    replica_loaded(r->replica, good, reason, replication_now_ms());
+    log_notice(
+        "server.replication", "synchronized",
+        "history=%s position=%llu keys=%llu", r->following.arriving.history,
+        (unsigned long long)stamp.position, (unsigned long long)stamp.keys);
+    r->following.stores = true;
+}
+
+/* The link is up once the disk has what came; a disk that fails delays it no
+ * longer. */
+static void
+end_store(struct replication *r)
+{
+    if (persist_has_adopted(r->server->persist)) {
+        r->following.stores = false;
+        replica_loaded(r->replica, true, "", replication_now_ms());
+    }
 }
 
 static void
@@ -491,13 +516,13 @@ look_at_transfer(struct replication *r)
     case TRANSFER_RUNS:
         break;
     case TRANSFER_LOADED:
-        if (r->following.complete) { /* else further bytes fail it */
+        if (r->following.complete && /* else further bytes fail it */
+            persist_has_received(r->server->persist)) {
             end_load(r);
         }
         break;
     case TRANSFER_FAILED:
-        transfer_free(r->following.transfer);
-        r->following.transfer = NULL;
+        drop_transfer(r);
         replica_loaded(r->replica, false, reason, replication_now_ms());
         break;
     }
@@ -517,6 +542,9 @@ following_look(struct replication *r)
     }
     if (r->following.transfer != NULL) {
         look_at_transfer(r);
+    }
+    if (r->following.stores) {
+        end_store(r);
     }
     if (r->following.waits_for_room && !r->following.holds &&
         (r->following.transfer == NULL

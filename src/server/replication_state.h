@@ -108,6 +108,7 @@ struct following {
     bool holds;      /* the snapshot waits until merge.c has saved our data */
     struct buf held; /* what has come of it */
     bool adopting;   /* persist puts the transfer in place */
+    bool stores;     /* it is in place, and not on the disk yet */
 };
 
 /* What other threads read or ask for. */

@@ -75,7 +75,7 @@ static enum kind
 kind_of(const char *name, bool directory)
 {
     const char *slash = strchr(name, '/');
-    bool tmp = ends_with(name, ".tmp");
+    bool tmp = ends_with(name, ".tmp") || ends_with(name, ".arriving");
 
     if (directory) {
         return *name == '\0' ? KIND_DIR : KIND_JOURNAL_DIR;

@@ -6,6 +6,8 @@
 
 #include "snapshot/completion.h"
 
+#include <fcntl.h>
+
 static void
 prig_poke(void *ctx)
 {
@@ -393,6 +395,7 @@ prig_free(struct prig *rig)
     }
     conf_fini(&rig->conf);
     buf_free(&rig->taped);
+    buf_free(&rig->coming);
     assert_int_equal(nftw(rig->dir, prig_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
     mem_free(rig);
 }
@@ -564,18 +567,14 @@ prig_relay(struct prig *rig)
                          prig_seal);
 }
 
-void
-prig_adopt(struct prig *rig, unsigned first, unsigned count, const char *id,
-           uint64_t position)
+static void
+make_arrival(struct prig *rig, unsigned first, unsigned count)
 {
     struct keyspace *present = rig->ks;
-    struct persist_arrival arrival = { .history = id,
-                                       .position = position,
-                                       .sequence = 7 };
 
-    arrival.fresh = keyspace_new(
+    rig->arrival.fresh = keyspace_new(
         &(struct keyspace_options){ .threads = 1, .databases = 16 });
-    rig->ks = arrival.fresh;
+    rig->ks = rig->arrival.fresh;
     for (unsigned i = first; i < first + count; i++) {
         char text[24];
         int len = snprintf(text, sizeof(text), "w%u", i);
@@ -583,11 +582,97 @@ prig_adopt(struct prig *rig, unsigned first, unsigned count, const char *id,
         prig_create(rig, (struct slice){ text, (size_t)len });
     }
     rig->ks = present;
-    gate_raise(keyspace_gate(rig->ks), 0);
-    persist_adopt(rig->persist, &arrival);
-    gate_lower(keyspace_gate(rig->ks), 0);
-    keyspace_free(arrival.fresh);
     rig->written = first + count;
+}
+
+void
+prig_take(struct prig *rig)
+{
+    gate_raise(keyspace_gate(rig->ks), 0);
+    persist_adopt(rig->persist, &rig->arrival);
+    gate_lower(keyspace_gate(rig->ks), 0);
+    keyspace_free(rig->arrival.fresh);
+    rig->arrival.fresh = NULL;
+}
+
+void
+prig_adopt(struct prig *rig, unsigned first, unsigned count, const char *id,
+           uint64_t position)
+{
+    rig->arrival = (struct persist_arrival){ .history = id,
+                                             .position = position,
+                                             .sequence = 7 };
+    make_arrival(rig, first, count);
+    prig_take(rig);
+}
+
+/* Writes the snapshot of the data that comes, and reads it into memory. */
+static void
+read_coming(struct prig *rig)
+{
+    struct walker *walker =
+        walker_new(rig->arrival.fresh, NULL, prig_poke, rig);
+    struct walker_job job = { .still = true };
+    struct snapshot_stamp *begin = &job.begin;
+    uint64_t bytes;
+    size_t got;
+    int fd = -1;
+
+    job.dir_fd = open("/tmp", O_RDONLY | O_DIRECTORY);
+    *begin = (struct snapshot_stamp){
+        .position = rig->arrival.position,
+        .sequence = rig->arrival.sequence,
+        .keys = keyspace_count_keys(rig->arrival.fresh),
+    };
+    (void)snprintf(begin->history, sizeof(begin->history), "%s",
+                   rig->arrival.history);
+    (void)snprintf(rig->coming_name, sizeof(rig->coming_name), "%s.coming",
+                   rig->dir + strlen("/tmp/"));
+    job.name = rig->coming_name;
+    gate_raise(keyspace_gate(rig->arrival.fresh), 0);
+    assert_int_equal(walker_write_here(walker, &job), 0);
+    gate_lower(keyspace_gate(rig->arrival.fresh), 0);
+    assert_int_equal(file_open(job.dir_fd, job.name, &fd), 0);
+    assert_int_equal(file_size(fd, &bytes), 0);
+    rig->coming.len = 0;
+    assert_non_null(buf_reserve(&rig->coming, bytes));
+    assert_int_equal(file_read_at(fd, rig->coming.data, bytes, 0, &got), 0);
+    rig->coming.len = bytes;
+    file_close(fd);
+    assert_int_equal(file_unlink(job.dir_fd, job.name), 0);
+    file_close(job.dir_fd);
+    walker_free(walker);
+}
+
+void
+prig_send(struct prig *rig, unsigned first, unsigned count, const char *id,
+          uint64_t position)
+{
+    rig->arrival = (struct persist_arrival){
+        .history = id, .position = position, .sequence = 7, .received = true
+    };
+    make_arrival(rig, first, count);
+    read_coming(rig);
+}
+
+/* In pieces, as from a link. */
+void
+prig_receive(struct prig *rig)
+{
+    struct transfer_copy copy = persist_receive(rig->persist);
+
+    if (copy.take == NULL) {
+        return;
+    }
+    for (size_t at = 0; at < rig->coming.len; at += 1000) {
+        size_t len = rig->coming.len - at < 1000 ? rig->coming.len - at : 1000;
+        char *memory = mem_alloc(len);
+
+        memcpy(memory, rig->coming.data + at, len);
+        copy.take(copy.ctx, memory, (struct slice){ memory, len });
+    }
+    copy.end(copy.ctx, true);
+    PRIG_WAIT(rig, persist_has_received(rig->persist));
 }
 
 bool

@@ -58,6 +58,9 @@ struct prig {
     unsigned syncs_begun, syncs_ended;
     int sync_fd, sync_error;
     uint64_t sync_position, sync_sequence;
+    struct buf coming; /* the snapshot of prig_send */
+    char coming_name[80];
+    struct persist_arrival arrival;
 };
 
 /* ---- the tap ------------------------------------------------------------- */
@@ -154,6 +157,13 @@ uint64_t prig_relay(struct prig *rig);
  * at this place of that history. */
 void prig_adopt(struct prig *rig, unsigned first, unsigned count,
                 const char *id, uint64_t position);
+
+/* The same through persist_receive: send makes the data and its snapshot;
+ * receive has it written, and waits for that; take exchanges the data. */
+void prig_send(struct prig *rig, unsigned first, unsigned count, const char *id,
+               uint64_t position);
+void prig_receive(struct prig *rig);
+void prig_take(struct prig *rig);
 
 /* Exactly these keys of w0 .. w<written - 1>. */
 bool prig_has_exactly(const struct prig *rig, unsigned first, unsigned end);

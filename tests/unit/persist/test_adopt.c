@@ -44,6 +44,15 @@ adopt(struct prig *rig)
     prig_adopt(rig, OLD, NEW, OTHER, PLACE);
 }
 
+/* The same, but the disk gets it while it arrives. */
+static void
+receive(struct prig *rig)
+{
+    prig_send(rig, OLD, NEW, OTHER, PLACE);
+    prig_receive(rig);
+    prig_take(rig);
+}
+
 static bool
 is_settled(const struct prig *rig)
 {
@@ -125,7 +134,10 @@ TEST(adopt_exchanges_the_data_at_once)
     assert_int_equal(rig->tape_begin, PLACE);
     assert_int_equal(rig->tape_begin_sequence, 7);
     assert_non_null(rig->journal);
-    assert_int_equal(prig_released(rig), UINT64_MAX);
+    assert_int_equal(prig_released(rig), PLACE); /* so reads go on */
+    assert_true(prig_status(rig).holding);
+    assert_false(prig_status(rig).faulted);
+    assert_int_equal(journal_synced(rig->journal), 0);
     assert_int_equal(keyspace_position(rig->ks, 0), PLACE);
     assert_true(prig_info(rig).changes > changes);
     persist_tick(rig->persist);
@@ -279,6 +291,118 @@ TEST(adopt_begins_a_journal_anew)
     prig_free(rig);
 }
 
+/* ---- written while it arrives ------------------------------------------- */
+
+TEST(adopt_of_what_was_received_walks_nowhere)
+{
+    const char *const journals[] = { "no", "yes" };
+
+    for (size_t i = 0; i < 2; i++) {
+        struct prig *rig = start_old(journals[i]);
+        uint64_t walks = prig_info(rig).walks;
+        unsigned names = count_names(rig);
+        struct history other;
+
+        receive(rig);
+        PRIG_WAIT(rig, persist_has_adopted(rig->persist));
+        other = prig_history(rig);
+        assert_true(
+            persist_has_stored(rig->persist, slice_of(other.id), PLACE));
+        assert_int_equal(prig_info(rig).walks, walks);
+        assert_int_equal(prig_info(rig).changes, 0);
+        assert_int_equal(count_names(rig), names);
+        prig_restart(rig);
+        check_new(rig);
+        assert_int_equal(prig_position(rig), PLACE);
+        assert_int_equal(rig->persist->load.found.from_journal, i == 1);
+        prig_free(rig);
+    }
+}
+
+/* What a promoted replica is told waits for the disk; what it is asked does
+ * not. */
+TEST(adopt_holds_what_follows_until_the_disk_has_it)
+{
+    struct prig *rig = start_old("yes");
+    uint64_t position;
+    uint64_t end;
+
+    receive(rig);
+    prig_renew(rig);
+    position = prig_write(rig);
+    assert_true(prig_released(rig) < position);
+    assert_int_equal(prig_released(rig), PLACE);
+    PRIG_WAIT(rig, prig_released(rig) >= position);
+    end = prig_position(rig);
+    prig_restart(rig);
+    assert_true(prig_has_exactly(rig, OLD, OLD + NEW + 1));
+    assert_int_equal(prig_position(rig), end);
+    assert_string_equal(prig_history(rig).past[0].id, OTHER);
+    prig_free(rig);
+}
+
+/* What cannot be written while it arrives is held until a walk has copied it.
+ */
+TEST(adopt_of_what_the_disk_refused_is_held_longer)
+{
+    struct prig *rig = start_old("yes");
+    uint64_t walks = prig_info(rig).walks;
+    uint64_t position;
+
+    prig_send(rig, OLD, NEW, OTHER, PLACE);
+    file_fail_at(FILE_CALL_WRITE, 2, ENOSPC, true);
+    prig_receive(rig);
+    prig_take(rig);
+    assert_true(persist_has_adopted(rig->persist)); /* as well as it can be */
+    assert_true(prig_status(rig).faulted);
+    prig_renew(rig);
+    position = prig_write(rig);
+    PRIG_WAIT(rig, prig_info(rig).save_failures == 1);
+    assert_int_equal(prig_released(rig), PLACE);
+    (void)file_fail_clear();
+    PRIG_WAIT(rig, prig_released(rig) >= position);
+    assert_int_equal(prig_info(rig).walks, walks + 2);
+    prig_restart(rig);
+    assert_true(prig_has_exactly(rig, OLD, OLD + NEW + 1));
+    prig_free(rig);
+}
+
+/* A file system without hard links. */
+TEST(adopt_writes_a_base_where_none_can_be_linked)
+{
+    struct prig *rig = start_old("yes");
+    uint64_t position;
+
+    prig_send(rig, OLD, NEW, OTHER, PLACE);
+    file_fail_at(FILE_CALL_LINK, 1, EPERM, true);
+    prig_receive(rig);
+    prig_take(rig);
+    prig_renew(rig);
+    position = prig_write(rig);
+    PRIG_WAIT(rig, prig_released(rig) >= position);
+    assert_true(file_fail_clear());
+    assert_true(persist_has_adopted(rig->persist));
+    prig_restart(rig);
+    assert_true(prig_has_exactly(rig, OLD, OLD + NEW + 1));
+    prig_free(rig);
+}
+
+TEST(adopt_of_what_was_received_may_be_refused)
+{
+    struct prig *rig = start_old("yes");
+    struct history old = prig_history(rig);
+    unsigned names = count_names(rig);
+
+    prig_send(rig, OLD, NEW, OTHER, PLACE);
+    prig_receive(rig);
+    keyspace_free(rig->arrival.fresh);
+    persist_refuse(rig->persist);
+    PRIG_WAIT(rig, count_names(rig) == names);
+    prig_restart(rig);
+    assert_false(check_either(rig, old.id));
+    prig_free(rig);
+}
+
 TEST(adopt_writes_nothing_where_nothing_is_saved)
 {
     struct prig *rig = prig_start("no", "always");
@@ -426,7 +550,8 @@ TEST(adopt_leaves_saves_as_they_are)
     PRIG_WAIT(rig, prig_info(rig).save_failures == 1);
     assert_false(prig_info(rig).last_save_ok);
     assert_true(prig_info(rig).adopting);
-    assert_false(prig_status(rig).on); /* no file of it is touched */
+    assert_true(prig_status(rig).holding);
+    assert_true(prig_exists(rig, "journal/base-1")); /* no file is touched */
     for (int i = 0; i < 50; i++) {
         persist_tick(rig->persist);
         assert_false(prig_info(rig).saving || prig_info(rig).rewriting);
@@ -539,6 +664,60 @@ TEST(adopt_may_be_cut_off_at_every_call)
         }
     }
     assert_true(cases > 20);
+}
+
+/* The same from the first byte that arrives, with a promotion and a write
+ * behind it, or without. What was released is there, and what counts as stored.
+ * Returns whether a fault had an effect. */
+static bool
+cut_off(enum file_call call, unsigned nth, bool for_good, bool promoted)
+{
+    struct prig *rig = start_old("yes");
+    struct history old = prig_history(rig);
+    uint64_t position = 0;
+    bool released;
+    bool stored;
+    bool fired;
+
+    prig_send(rig, OLD, NEW, OTHER, PLACE);
+    file_fail_at(call, nth, EIO, for_good);
+    prig_receive(rig);
+    prig_take(rig);
+    if (promoted) {
+        prig_renew(rig);
+        position = prig_write(rig);
+    }
+    PRIG_WAIT(rig, (is_settled(rig) && prig_released(rig) >= position) ||
+                       has_failed(rig));
+    released = promoted && prig_released(rig) >= position;
+    stored = persist_has_stored(rig->persist, slice_of(OTHER), PLACE);
+    fired = file_fail_clear();
+    prig_restart(rig);
+    assert_true(prig_has_exactly(rig, OLD, rig->written) ||
+                (!released && prig_has_exactly(rig, OLD, OLD + NEW)) ||
+                (!released && !stored && prig_has_exactly(rig, 0, OLD)));
+    assert_true(prig_has(rig, OLD) ||
+                strcmp(prig_history(rig).id, old.id) == 0);
+    assert_false(prig_exists(rig, ARRIVAL));
+    assert_false(prig_exists(rig, SNAPSHOT ".arriving"));
+    prig_free(rig);
+    return fired;
+}
+
+TEST(adopt_may_be_cut_off_wherever_and_keeps_what_was_released)
+{
+    unsigned cases = 0;
+
+    for (unsigned call = 0; call < FILE_CALL_COUNT; call++) {
+        for (unsigned how = 0; how < 4; how++) {
+            for (unsigned nth = 1;
+                 cut_off((enum file_call)call, nth, how % 2 == 1, how >= 2);
+                 nth++) {
+                cases++;
+            }
+        }
+    }
+    assert_true(cases > 60);
 }
 
 /* Leaves the files as a killed process does, one step further each time. */

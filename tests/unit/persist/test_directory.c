@@ -83,3 +83,64 @@ TEST(directory_is_cleared_of_what_was_not_finished)
     }
     prig_free(rig);
 }
+
+static void
+remove_at(const struct prig *rig, const char *name)
+{
+    char path[256];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", rig->dir, name);
+    assert_int_equal(unlink(path), 0);
+}
+
+static void
+leave(const struct prig *rig, const char *name)
+{
+    char path[256];
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", rig->dir, name);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    (void)fclose(file);
+}
+
+/* Whether or not there is a journal, and will be one. */
+TEST(directory_is_tidy_after_a_kill)
+{
+    static const char *const left[] = {
+        "bloomery.snapshot.tmp",
+        "bloomery.snapshot.new.tmp",
+        "bloomery.snapshot.arriving",
+        "replication.state.tmp",
+        "slots.state.tmp",
+        "journal/base-3.tmp",
+        "journal/manifest.tmp",
+        "journal/base-7",
+        "journal/incr-7",
+    };
+
+    for (int how = 0; how < 4; how++) {
+        struct prig *rig = prig_start("yes", "always");
+
+        (void)prig_write_released(rig);
+        if (how % 2 == 1) { /* as a kill in the first base leaves it */
+            prig_save(rig);
+            prig_close(rig);
+            leave(rig, "journal/" MANIFEST_MARK_NAME);
+            remove_at(rig, "journal/" MANIFEST_NAME);
+        } else {
+            prig_close(rig);
+        }
+        for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
+            leave(rig, left[i]);
+        }
+        prig_set(rig, "appendonly", how < 2 ? "no" : "yes");
+        assert_true(prig_open(rig) && prig_load(rig));
+        prig_check_all(rig);
+        for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
+            assert_false(prig_exists(rig, left[i]));
+        }
+        prig_free(rig);
+    }
+}

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# What a replica has from a full synchronization is on its disk when its link is up,
+# and what it acknowledges after a promotion is there, whenever it is killed.
+
+import errno
+import os
+
+import pytest
+
+from lib import resp, shim, slots
+from lib.replicas import follow, info, lead, link_is_up, wait_even
+from lib.servers import wait_until
+
+FILTERS, CAPACITY = 8, 2_000_000        # 30 MB
+CHANGES = ["create", "write", "sync", "rename", "link", "unlink"]
+
+
+def fill(primary, filters=FILTERS, capacity=CAPACITY):
+    with primary.conn() as conn:
+        for i in range(filters):
+            assert conn.call("BF.RESERVE", "big%d" % i, "0.001", capacity) == b"OK"
+            conn.call("BF.MADD", "big%d" % i, *("item%d" % n for n in range(100)))
+
+
+def add_until_killed(server, added, key="key", stop=lambda count: False):
+    """Adds items one by one, and notes each that was acknowledged. Ends with an
+    error, or with a connection that breaks."""
+    try:
+        with server.conn() as conn:
+            while not stop(len(added)):
+                item = "new%d" % len(added)
+                got = conn.call("BF.ADD", key, item)
+                assert got in (0, 1), got
+                added.append(item)
+    except slots.GONE:
+        pass
+
+
+def assert_has(server, added, key="key"):
+    with server.conn() as conn:
+        got = conn.call("BF.MEXISTS", key, *added) if added else []
+    lost = [item for item, there in zip(added, got) if there != 1]
+    assert lost == [], "%d of %d are lost" % (len(lost), len(added))
+
+
+@pytest.mark.parametrize("fsync", ["always", "everysec"])
+def test_a_promoted_replica_keeps_what_it_acknowledged(group, fsync):
+    primary = group.node()
+    replica = group.node("--appendonly", "yes", "--appendfsync", fsync)
+    fill(primary)
+    with replica.conn() as conn:
+        conn.call("BF.ADD", "older", "data")
+    follow(replica, primary)
+    lead(replica)
+    added = []
+    add_until_killed(replica, added, stop=lambda count: count >= 200)
+    assert len(added) == 200
+    replica.crash()
+    replica.restart()
+    assert_has(replica, added)
+    with replica.conn() as conn:
+        assert conn.call("DBSIZE") == FILTERS + 1
+        assert conn.call("BF.EXISTS", "big0", "item99") == 1
+    assert info(replica)["role"] == "master"
+
+
+def test_data_that_arrives_is_written_once(group):
+    """Counted by the kernel; the journal and the snapshot share one file."""
+    primary = group.node()
+    replica = group.node("--appendonly", "yes", "--save", "3600 1")
+    fill(primary)
+
+    def written():
+        with open("/proc/%d/io" % replica.pid) as file:
+            return int(dict(line.split(": ") for line in file)["wchar"])
+
+    before, walks = written(), info(replica, "persistence")["rdb_saves"]
+    follow(replica, primary)
+    got = info(replica, "persistence")
+    bytes_ = os.path.getsize(os.path.join(replica.folder, "bloomery.snapshot"))
+    assert got["journal_state"] == "on" and int(got["aof_base_size"]) == bytes_
+    assert written() - before < 1.2 * bytes_
+    assert int(got["rdb_saves"]) == int(walks) + 1
+    wait_even(primary, replica)
+    replica.crash()
+    replica.restart()
+    wait_even(primary, replica)
+
+
+def test_a_disk_that_is_slow_holds_replies_and_not_reads(group, tmp_path):
+    """The promotion comes while the disk has not taken the data yet."""
+    primary = group.node()
+    replica = group.shimmed(tmp_path, "--appendonly", "yes", "--appendfsync", "always")
+    fill(primary, 2, 10000)
+    wait_until(lambda: info(replica, "persistence")["journal_state"] == "on")
+    replica.shim.arm(0, "delay", ["rename"], shim.FILES, flags=shim.EVERY, delay_ms=1500)
+    follow(replica, primary, wait=False)
+    wait_until(lambda: info(replica, "persistence")["journal_state"] == "holding")
+    assert not link_is_up(replica)
+    lead(replica)
+    with replica.conn() as conn, replica.conn() as reader:
+        conn.send(resp.command("BF.ADD", "big0", "held"))
+        assert reader.call("BF.EXISTS", "big1", "item1") == 1
+        got = info(replica, "persistence")
+        assert got["journal_state"] == "holding"
+        assert int(got["journal_held_ms"]) > 0
+        assert got["journal_held_max_ms"] == "10000"
+        assert conn.read() == 1
+    assert info(replica, "persistence")["journal_state"] == "on"
+    assert b"holds replies to writes" in replica.log()
+    replica.shim.disarm(0)
+    replica.crash()
+    replica.restart()
+    assert_has(replica, ["held"], "big0")
+
+
+def test_a_disk_that_fails_does_not_fail_the_synchronization(group, tmp_path):
+    primary = group.node()
+    replica = group.shimmed(tmp_path, "--appendonly", "yes")
+    fill(primary, 2, 10000)
+    wait_until(lambda: info(replica, "persistence")["journal_state"] == "on")
+    replica.shim.arm(0, "fail", ["write"], ["snapshot.tmp"], flags=shim.FOR_GOOD,
+                     error=errno.ENOSPC)
+    follow(replica, primary)
+    assert info(replica, "persistence")["journal_state"] == "faulted"
+    lead(replica)
+    with replica.conn() as conn:
+        conn.send(resp.command("BF.ADD", "big0", "held"))
+        replica.shim.disarm(0)
+        assert conn.read() == 1
+    replica.crash()
+    replica.restart()
+    assert_has(replica, ["held"], "big0")
+
+
+@pytest.mark.parametrize("call", CHANGES)
+@pytest.mark.parametrize("promoted", [False, True])
+def test_killed_at_each_call_of_an_adoption(group, tmp_path, call, promoted):
+    """The data is the old or the new one, all of it, and the new one if anything of
+    it was acknowledged, or if the link was up."""
+    primary = group.node()
+    fill(primary, 3, 20000)
+    replica = group.shimmed(tmp_path, "--appendonly", "yes", "--appendfsync", "always")
+    kills = 0
+    for nth in range(1, 60):
+        with replica.conn() as conn:
+            conn.call("FLUSHALL")
+            conn.call("BF.ADD", "older", nth)
+        replica.shim.arm(0, "kill-before", [call], shim.FILES, nth=nth)
+        added, up = synchronize(replica, primary, promoted)
+        killed = replica.shim.rule(0).fired > 0
+        replica.shim.disarm(0)
+        if killed:
+            replica.child.wait()
+        replica.crash()
+        replica.restart()
+        check_either(replica, added, up)
+        kills += killed
+        lead(replica)       # it may follow again
+        wait_until(lambda: is_tidy(replica), 10, "nothing is left")
+        if not killed:
+            break
+    else:
+        raise AssertionError("it never ends")
+    print("killed %d times" % kills)
+    assert kills > 0
+
+
+def synchronize(replica, primary, promoted):
+    """Returns what was acknowledged after a promotion, and whether the link was
+    up."""
+    added, up = [], False
+    try:
+        follow(replica, primary, wait=False)
+        def ended():
+            return link_is_up(replica) or (
+                promoted and info(replica, "persistence")["journal_state"] != "on")
+        wait_until(ended, 30, "the replica follows")
+        up = link_is_up(replica)
+        if promoted:
+            lead(replica)
+            add_until_killed(replica, added, stop=lambda count: count >= 20)
+    except slots.GONE:
+        if replica.child.poll() is None and not replica.shim.rule(0).fired:
+            raise
+    return added, up
+
+
+def check_either(replica, added, up):
+    with replica.conn() as conn:
+        names = sorted(conn.call("KEYS", "*"))
+    new = [b"big0", b"big1", b"big2"]
+    assert [n for n in names if n != b"key"] in (new, [b"older"]), names
+    if added or up:
+        assert b"older" not in names
+    assert_has(replica, added)
+
+
+def is_tidy(replica):
+    names = os.listdir(replica.shim.data_dir) + \
+        os.listdir(os.path.join(replica.shim.data_dir, "journal"))
+    return not [n for n in names if n.endswith((".tmp", ".new", ".arriving"))]

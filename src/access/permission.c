@@ -245,7 +245,8 @@ permission_check(const struct selector *selector,
     size_t at;
 
     *ret_at = 0;
-    if (!has_command(selector, query)) {
+    if (command_is_forbidden(query->command->id) ||
+        !has_command(selector, query)) {
         return DENIED_COMMAND;
     }
     at = denied_key(selector, query);

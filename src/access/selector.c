@@ -613,5 +613,6 @@ bool
 selector_is_free(const struct selector *selector)
 {
     return selector->all_commands && selector->all_keys &&
-           selector->all_channels && !selector->some_dbs;
+           selector->all_channels && !selector->some_dbs &&
+           !command_any_forbidden();
 }

@@ -32,6 +32,10 @@ static struct {
     uint16_t len;
 } name_index[INDEX_SLOTS];
 
+/* Constant once users are made. */
+static uint64_t forbidden[(CMD_ID_COUNT + 63) / 64];
+static bool any_forbidden;
+
 /* Returns where the search for a name begins, from its first and last bytes,
  * which may overlap, and its length. 0x20 folds letters; other bytes that it
  * maps together differ in the comparison. */
@@ -66,6 +70,8 @@ command_table_init(const struct command table[CMD_ID_COUNT])
     _Static_assert(CMD_ID_COUNT * 2 < INDEX_SLOTS, "raise INDEX_BITS");
 
     rows = table;
+    memset(forbidden, 0, sizeof(forbidden));
+    any_forbidden = false;
     memset(name_index, 0, sizeof(name_index));
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
         struct slice name = slice_of(rows[id].name);
@@ -150,4 +156,37 @@ command_each_key(const struct command *command, size_t argc,
          at += (size_t)keys->step) {
         visit(ctx, at);
     }
+}
+
+/* The subcommands of a container follow it. */
+bool
+command_forbid(struct slice name)
+{
+    const struct command *command = command_find(name);
+    size_t len;
+
+    if (command == NULL) {
+        return false;
+    }
+    len = strlen(command->name);
+    for (unsigned id = command->id;
+         id < CMD_ID_COUNT && strncmp(rows[id].name, command->name, len) == 0 &&
+         (id == command->id || rows[id].name[len] == '|');
+         id++) {
+        forbidden[id / 64] |= (uint64_t)1 << id % 64;
+    }
+    any_forbidden = true;
+    return true;
+}
+
+bool
+command_is_forbidden(unsigned id)
+{
+    return (forbidden[id / 64] >> id % 64 & 1) != 0;
+}
+
+bool
+command_any_forbidden(void)
+{
+    return any_forbidden;
 }

@@ -229,6 +229,13 @@ command_is_listed(const struct command *command)
     return command->id < CMD_ID_LISTED;
 }
 
+/* Takes a command from all clients, whatever the rules of their users say
+ * (permission.h), a container with its subcommands. Before users are made.
+ * False: there is no such command. */
+MUST_CHECK bool command_forbid(struct slice name);
+bool command_is_forbidden(unsigned id);
+bool command_any_forbidden(void);
+
 static inline bool
 command_arity_fits(const struct command *command, size_t argc)
 {

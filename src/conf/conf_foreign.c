@@ -8,19 +8,26 @@
 
 #include <strings.h>
 
-static const struct {
-    const char *name, *advice;
+static const struct foreign {
+    const char *name;
+    const char *harmless; /* the values that do nothing, between bars; NULL:
+                             all do nothing */
+    bool fatal;           /* others are refused, else warned of */
+    const char *advice;
 } options[] = {
-#define REDIS_OPTION(nam, adv) { nam, adv },
+#define REDIS_OPTION(nam, adv)      { nam, NULL, false, adv },
+#define REDIS_WARNS(nam, harm, adv) { nam, harm, false, adv },
+#define REDIS_FAILS(nam, harm, adv) { nam, harm, true, adv },
 #include "tbl/redis_options.def"
 #undef REDIS_OPTION
+#undef REDIS_WARNS
+#undef REDIS_FAILS
 };
 
-/* Options of Redis without a replacement here. They are refused, but show that
- * a file is one of Redis. */
-static const char *const refused[] = { "include", "loadmodule",
-                                       "user",    "rename-command",
-                                       "aclfile", "cluster-enabled" };
+/* Lines of redis.conf that are no options here, but show that a file is one of
+ * Redis. */
+static const char *const refused[] = { "user", "loadmodule", "rename-command",
+                                       "include" };
 
 static bool
 fits(struct slice name, const char *pattern)
@@ -33,29 +40,60 @@ fits(struct slice name, const char *pattern)
     return name.len >= len - 1 && strncasecmp(name.data, pattern, len - 1) == 0;
 }
 
-const char *
-conf_foreign_advice(struct slice name)
+static const struct foreign *
+find(struct slice name)
 {
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
         if (fits(name, options[i].name)) {
-            return options[i].advice;
+            return &options[i];
         }
     }
     return NULL;
 }
 
-bool
-conf_foreign_accept(struct slice name, const char *where,
-                    struct conf_notes *notes)
+const char *
+conf_foreign_advice(struct slice name)
 {
-    const char *advice = conf_foreign_advice(name);
+    const struct foreign *option = find(name);
+
+    return option != NULL ? option->advice : NULL;
+}
+
+/* "no|default" has the words no and default, and "" only an empty one. */
+static bool
+is_among(struct slice value, const char *words)
+{
+    for (;;) {
+        size_t len = strcspn(words, "|");
+
+        if (value.len == len && strncasecmp(value.data, words, len) == 0) {
+            return true;
+        }
+        if (words[len] == '\0') {
+            return false;
+        }
+        words += len + 1;
+    }
+}
+
+bool
+conf_foreign_take(struct slice name, struct slice value, const char *where,
+                  struct conf_notes *notes, struct conf_error *ret_error)
+{
+    const struct foreign *option = find(name);
     struct conf_error text;
 
-    if (advice == NULL) {
+    CHECK(option != NULL);
+    if (option->harmless != NULL && is_among(value, option->harmless)) {
+        return true; /* what the server does anyway */
+    }
+    if (option->fatal) {
+        conf_error_set(ret_error, "this server cannot do that: %s",
+                       option->advice);
         return false;
     }
     conf_error_set(&text, "%s: %.*s does nothing here: %s", where,
-                   slice_shown(name), name.data, advice);
+                   slice_shown(name), name.data, option->advice);
     conf_note(notes, text.text);
     return true;
 }

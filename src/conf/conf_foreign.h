@@ -6,16 +6,19 @@
  */
 #pragma once
 
+#include "base/err.h"
 #include "conf/conf_error.h"
 
-/* Returns what to use instead of an option of Redis that is accepted and does
- * nothing, or NULL. Call conf_find() first: our options win. */
+/* Returns what to use instead of an option of Redis that this server has not,
+ * or NULL. Call conf_find() first: our options win. */
 const char *conf_foreign_advice(struct slice name);
 
-/* Adds the warning for such an option: "WHERE: NAME does nothing here: ADVICE".
- * False if it is none. */
-bool conf_foreign_accept(struct slice name, const char *where,
-                         struct conf_notes *notes);
+/* Takes a value of such an option: adds the warning "WHERE: NAME does nothing
+ * here: ADVICE", or fails with the advice if the option would protect or mean
+ * more than this server does. */
+MUST_CHECK bool conf_foreign_take(struct slice name, struct slice value,
+                                  const char *where, struct conf_notes *notes,
+                                  struct conf_error *ret_error);
 
 /* Returns whether a line is one of redis.conf: the name of an option, a blank,
  * and a value. Then *ret_error says so, and how to write the line here. */

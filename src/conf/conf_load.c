@@ -6,55 +6,27 @@
 #include "conf/conf_load.h"
 
 #include "base/mem.h"
+#include "conf/conf_apply.h"
 #include "conf/conf_foreign.h"
 #include "conf/conf_secret.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <ini.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
-/* Sets an option. As in Redis, the rules of several `save` in one file, or on
- * one command line, add up, and an empty one removes those before it.
- * *save_seen: there was one in the same place. */
-static bool
-set_option(struct conf *conf, const struct conf_row *row, struct slice value,
-           bool *save_seen, struct conf_error *ret_error)
-{
-    struct buf all = { 0 };
-    bool set;
-
-    if (row->type != CONF_SAVE) {
-        return conf_set(conf, row, value, ret_error);
-    }
-    if (*save_seen && value.len > 0) {
-        conf_get(conf, row, &all);
-        buf_append(&all, " ", 1);
-    }
-    buf_append_slice(&all, value);
-    if (all.failed) {
-        conf_error_no_memory(ret_error);
-        set = false;
-    } else {
-        set = conf_set(conf, row, buf_slice(&all), ret_error);
-    }
-    *save_seen = true;
-    buf_free(&all);
-    return set;
-}
-
 /* One file while it is read. */
 struct reading {
-    struct conf *conf;
+    struct conf_source source;
     FILE *file;
     const char *path;
     struct conf_error *error;
-    struct conf_notes *notes;     /* or NULL */
     char text[CONF_LINE_MAX + 1]; /* of the line */
     int line;
-    bool save_seen;
-    bool failed; /* *error has the reason; the rest of the file is skipped */
+    unsigned depth; /* of files that include each other */
+    bool failed;    /* *error has the reason; the rest of the file is skipped */
 };
 
 static void
@@ -191,6 +163,44 @@ unquote(struct slice *value)
     return true;
 }
 
+static bool load_included(struct reading *reading, struct slice pattern);
+
+/* Obeys a line that sets no option of ours; nonzero is success. */
+static int
+set_other(struct reading *reading, const char *section, const char *key,
+          struct slice text)
+{
+    enum { WORDS_MAX = 64 };
+    struct slice name = slice_of(key), words[WORDS_MAX];
+    struct conf_error place, why, whole;
+    struct buf store = { 0 };
+    size_t count;
+    bool set;
+
+    if (slice_is_word(name, "include")) {
+        return load_included(reading, text);
+    }
+    if (!conf_apply_is_foreign(name)) {
+        fail_unknown(reading, section, key);
+        return 0;
+    }
+    where(reading, &place);
+    reading->source.where = place.text;
+    set = conf_apply_split(text, &store, words, WORDS_MAX, &count);
+    if (!set) {
+        conf_error_set(&why, "unbalanced quotes, or too many words");
+    } else if (count == 0) {
+        words[count++] = slice_lit("");
+    }
+    set = set && conf_apply_words(&reading->source, name, words, count, &why);
+    if (!set) {
+        conf_error_set(&whole, "%.64s: %.512s", key, why.text);
+        fail_at_line(reading, whole.text);
+    }
+    buf_free(&store);
+    return set;
+}
+
 /* Sets the option of a line, for inih; nonzero is success. */
 static int
 set_from_line(void *user, const char *section, const char *key,
@@ -206,19 +216,14 @@ set_from_line(void *user, const char *section, const char *key,
         return 0;
     }
     if (row == NULL) {
-        where(reading, &whole);
-        if (conf_foreign_accept(slice_of(key), whole.text, reading->notes)) {
-            return 1;
-        }
-        fail_unknown(reading, section, key);
-        return 0;
+        return set_other(reading, section, key, text);
     }
     if (!unquote(&text)) {
         conf_error_set(&whole, "%s: unbalanced double quotes", conf_key(row));
         fail_at_line(reading, whole.text);
         return 0;
     }
-    if (!set_option(reading->conf, row, text, &reading->save_seen, &why)) {
+    if (!conf_apply_row(&reading->source, row, text, &why)) {
         conf_error_set(&whole, "%s: %.512s", conf_key(row), why.text);
         fail_at_line(reading, whole.text);
         return 0;
@@ -227,67 +232,143 @@ set_from_line(void *user, const char *section, const char *key,
 }
 
 static bool
-read_all(struct reading *reading)
+parse(struct reading *reading)
 {
-    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    int first_bad_line;
-
-    pthread_mutex_lock(&mutex);
-    /* Continuation lines and comments after values would change values
-     * silently: a password may contain a semicolon. */
-    ini_allow_multiline = false;
-    ini_allow_inline_comments = false;
-    ini_stop_on_first_error = true;
-    ini_max_line = CONF_LINE_MAX + 2; /* the newline and the end */
-    first_bad_line =
+    int first_bad_line =
         ini_parse_stream(read_line, reading, set_from_line, reading);
-    pthread_mutex_unlock(&mutex);
+
     if (first_bad_line != 0 && !reading->failed) {
         reading->line = first_bad_line;
         if (!fail_foreign(reading)) {
             fail_at_line(reading, "neither [section] nor name = value");
         }
     }
-    if (reading->file != stdin) {
-        (void)fclose(reading->file);
-    }
+    (void)fclose(reading->file);
     return !reading->failed;
+}
+
+static pthread_mutex_t inih = PTHREAD_MUTEX_INITIALIZER;
+
+static void
+lock_inih(void)
+{
+    pthread_mutex_lock(&inih);
+    /* Continuation lines and comments after values would change values
+     * silently: a password may contain a semicolon. */
+    ini_allow_multiline = false;
+    ini_allow_inline_comments = false;
+    ini_stop_on_first_error = true;
+    ini_max_line = CONF_LINE_MAX + 2; /* the newline and the end */
+}
+
+static struct reading *
+reading_new(struct conf *conf, const char *path, struct conf_notes *notes,
+            struct conf_error *error)
+{
+    struct reading *reading = mem_zalloc(sizeof(*reading));
+
+    reading->source = (struct conf_source){ .conf = conf, .notes = notes };
+    reading->path = path;
+    reading->error = error;
+    return reading;
+}
+
+/* Reads one file in the place of a line. Its own [section] lines hold until its
+ * end. */
+static bool
+load_one(const struct reading *outer, const char *path)
+{
+    struct reading *inner = reading_new(outer->source.conf, path,
+                                        outer->source.notes, outer->error);
+    bool done = false;
+
+    inner->depth = outer->depth + 1;
+    inner->source.save_seen = outer->source.save_seen;
+    inner->file = fopen(path, "re");
+    if (inner->file == NULL) {
+        conf_error_set(outer->error, "%s:%d: include: %.256s: %s", outer->path,
+                       outer->line, path, strerror(errno));
+    } else {
+        done = parse(inner);
+    }
+    mem_free(inner);
+    return done;
+}
+
+/* Reads the files that a line `include = PATTERN` means, by name. As in Redis,
+ * a pattern may match nothing, but a file must be there. */
+static bool
+load_included(struct reading *reading, struct slice pattern)
+{
+    enum { DEPTH_MAX = 16 };
+    char *text;
+    glob_t found;
+    int error;
+
+    if (!unquote(&pattern) || reading->depth == DEPTH_MAX) {
+        fail_at_line(reading, reading->depth == DEPTH_MAX
+                                  ? "include: too many files include files"
+                                  : "include: unbalanced double quotes");
+        return false;
+    }
+    text = mem_copy_text(pattern);
+    error = glob(text, 0, NULL, &found);
+    if (error == GLOB_NOMATCH && strpbrk(text, "*?[") == NULL) {
+        reading->failed = !load_one(reading, text);
+    } else if (error != 0 && error != GLOB_NOMATCH) {
+        fail_at_line(reading, "include: the folder cannot be read");
+    }
+    for (size_t i = 0; error == 0 && i < found.gl_pathc; i++) {
+        reading->failed = !load_one(reading, found.gl_pathv[i]);
+        if (reading->failed) {
+            break;
+        }
+    }
+    if (error == 0) {
+        globfree(&found);
+    }
+    mem_free(text);
+    return !reading->failed;
+}
+
+/* Reads a stream that is open, or fails with the errno of opening it. */
+static bool
+load_stream(FILE *file, struct conf *conf, const char *path,
+            struct conf_notes *notes, struct conf_error *ret_error)
+{
+    struct reading *reading;
+    bool done;
+
+    if (file == NULL) {
+        conf_error_set(ret_error, "%s: %s", path, strerror(errno));
+        return false;
+    }
+    reading = reading_new(conf, path, notes, ret_error);
+    reading->file = file;
+    lock_inih();
+    done = parse(reading);
+    pthread_mutex_unlock(&inih);
+    mem_free(reading);
+    return done;
 }
 
 bool
 conf_load_file(struct conf *conf, const char *path, struct conf_notes *notes,
                struct conf_error *ret_error)
 {
-    struct reading reading = {
-        .conf = conf, .path = path, .error = ret_error, .notes = notes
-    };
-
-    reading.file = fopen(path, "re");
-    if (reading.file == NULL) {
-        conf_error_set(ret_error, "%s: %s", path, strerror(errno));
-        return false;
-    }
-    return read_all(&reading);
+    return load_stream(fopen(path, "re"), conf, path, notes, ret_error);
 }
 
 bool
 conf_load_text(struct conf *conf, const char *path, struct slice text,
                struct conf_notes *notes, struct conf_error *ret_error)
 {
-    struct reading reading = {
-        .conf = conf, .path = path, .error = ret_error, .notes = notes
-    };
-
     if (text.len == 0) {
         return true;
     }
     /* NOLINTNEXTLINE(performance-no-int-to-ptr): it is only read */
-    reading.file = fmemopen((void *)(uintptr_t)text.data, text.len, "r");
-    if (reading.file == NULL) {
-        conf_error_set(ret_error, "%s: %s", path, strerror(errno));
-        return false;
-    }
-    return read_all(&reading);
+    return load_stream(fmemopen((void *)(uintptr_t)text.data, text.len, "r"),
+                       conf, path, notes, ret_error);
 }
 
 /* Reads standard input once and keeps it for reloads. */
@@ -331,87 +412,80 @@ conf_rewritten_path(const struct conf *conf,
 
 /* A command line while it is read. */
 struct words {
-    struct conf *conf;
-    struct conf_notes *notes;
+    struct conf_source source;
     char **argv;
     int argc;
     int at; /* the last argument read */
-    bool save_seen;
 };
 
-/* Reads the value after --name. The value of `save` may consist of several
- * arguments (--save 900 1 300 10), which are joined in `all`. */
-static bool
-read_value(struct words *words, const struct conf_row *row, struct buf *all,
-           struct slice *ret_value)
+/* Reads the values after --name into `ret_values`, of at most `max` words: up
+ * to the next option where several may follow (--save 900 1 300 10), else one.
+ */
+static size_t
+read_values(struct words *words, bool several, struct slice *ret_values,
+            size_t max)
 {
-    if (words->at + 1 >= words->argc) {
-        return false;
+    size_t count = 0;
+
+    while (words->at + 1 < words->argc && count < (several ? max : 1) &&
+           (count == 0 || strncmp(words->argv[words->at + 1], "--", 2) != 0)) {
+        ret_values[count++] = slice_of(words->argv[++words->at]);
     }
-    *ret_value = slice_of(words->argv[++words->at]);
-    if (row->type != CONF_SAVE) {
-        return true;
-    }
-    buf_append_slice(all, *ret_value);
-    while (words->at + 1 < words->argc &&
-           strncmp(words->argv[words->at + 1], "--", 2) != 0) {
-        buf_append(all, " ", 1);
-        buf_append_slice(all, slice_of(words->argv[++words->at]));
-    }
-    CHECK(!all->failed);
-    *ret_value = all->data != NULL ? buf_slice(all) : slice_lit("");
-    return true;
+    return count;
 }
 
-/* Skips the values of an option that does nothing. */
-static void
-skip_values(struct words *words)
+/* --include FILE or pattern. */
+static bool
+load_from_words(struct words *words, struct slice pattern,
+                struct conf_error *ret_error)
 {
-    while (words->at + 1 < words->argc &&
-           strncmp(words->argv[words->at + 1], "--", 2) != 0) {
-        words->at++;
-    }
+    struct reading *reading = reading_new(
+        words->source.conf, "the command line", words->source.notes, ret_error);
+    bool done;
+
+    lock_inih();
+    done = load_included(reading, pattern);
+    pthread_mutex_unlock(&inih);
+    mem_free(reading);
+    return done;
 }
 
 /* Sets the option of --name=value or --name value. */
 static bool
 set_from_args(struct words *words, struct conf_error *ret_error)
 {
+    enum { VALUES_MAX = 256 };
     const char *name = words->argv[words->at] + 2;
     const char *equals = strchr(name, '=');
-    struct slice name_text = slice_of(name);
+    struct slice name_text = slice_of(name), values[VALUES_MAX];
     const struct conf_row *row;
-    struct slice value;
-    struct buf all = { 0 };
     struct conf_error why;
-    bool set = false;
+    size_t count = 1;
 
     if (equals != NULL) {
         name_text.len = (size_t)(equals - name);
     }
     row = conf_find(name_text);
-    if (row == NULL &&
-        conf_foreign_accept(name_text, "the command line", words->notes)) {
-        skip_values(words);
-        return true;
+    if (equals != NULL) {
+        values[0] = slice_of(equals + 1);
+    } else {
+        count = read_values(words, row == NULL || conf_apply_joins(row), values,
+                            VALUES_MAX);
     }
-    if (row == NULL) {
+    if (slice_is_word(name_text, "include") && count == 1) {
+        return load_from_words(words, values[0], ret_error);
+    }
+    if (row == NULL && !conf_apply_is_foreign(name_text)) {
         conf_error_set(ret_error, "unknown option --%.*s",
                        name_text.len < 64 ? (int)name_text.len : 64, name);
         return false;
     }
-    if (equals != NULL) {
-        value = slice_of(equals + 1);
-    } else if (!read_value(words, row, &all, &value)) {
-        conf_error_set(ret_error, "--%s: a value is missing", row->name);
+    if (!conf_apply_words(&words->source, name_text, values, count, &why)) {
+        conf_error_set(ret_error, "--%.*s: %.512s", slice_shown(name_text),
+                       name_text.data, why.text);
         return false;
     }
-    set = set_option(words->conf, row, value, &words->save_seen, &why);
-    if (!set) {
-        conf_error_set(ret_error, "--%s: %.512s", row->name, why.text);
-    }
-    buf_free(&all);
-    return set;
+    return true;
 }
 
 static bool
@@ -445,6 +519,10 @@ find_action(int argc, char **argv, struct conf_args *args)
         args->print = argv[1] + sizeof(print) - 1;
         return CONF_ACTION_PRINT;
     }
+    if (strcmp(argv[1], "--convert") == 0 && argc == 3) {
+        args->convert = argv[2];
+        return CONF_ACTION_CONVERT;
+    }
     if (strcmp(argv[1], "--check-config") == 0) {
         return CONF_ACTION_CHECK;
     }
@@ -466,7 +544,9 @@ load_words(struct conf *conf, int argc, char **argv, int from,
            struct conf_notes *notes, struct conf_error *ret_error)
 {
     struct words words = {
-        .conf = conf, .notes = notes, .argv = argv, .argc = argc
+        .source = { .conf = conf, .notes = notes, .where = "the command line" },
+        .argv = argv,
+        .argc = argc,
     };
 
     for (words.at = from; words.at < argc; words.at++) {

@@ -20,6 +20,7 @@ enum conf_action {
     CONF_ACTION_PRINT,   /* --print=<what> */
     CONF_ACTION_PLAN,    /* --plan <words>: the rest of the command line */
     CONF_ACTION_CHECK,   /* --check-config, then as for RUN */
+    CONF_ACTION_CONVERT, /* --convert <file> */
     CONF_ACTION_PING, /* --ping or --ping=<how>, then words --ping-..., then as
                          for RUN */
 };
@@ -33,6 +34,7 @@ enum { CONF_REWRITTEN_PATH_MAX = CONF_VALUE_MAX + sizeof(CONF_REWRITTEN_NAME) };
 /* What a command line asks for; the texts are those of argv. */
 struct conf_args {
     enum conf_action action;
+    const char *convert;     /* with CONF_ACTION_CONVERT: the file */
     const char *print;       /* with CONF_ACTION_PRINT: what */
     const char *ping;        /* with CONF_ACTION_PING: how; "" without = */
     int ping_words;          /* and the number of words --ping-... after it */

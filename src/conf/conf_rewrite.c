@@ -7,11 +7,12 @@
 
 #include <ctype.h>
 
+/* all: also what cannot change at run time. */
 static bool
 is_kept(const struct conf *conf, const struct conf *given,
-        const struct conf_row *row)
+        const struct conf_row *row, bool all)
 {
-    return row->when == CONF_RUNTIME && !row->alias &&
+    return (all || row->when == CONF_RUNTIME) && !row->alias &&
            conf_file_of(conf, row) == NULL && !conf_same(conf, given, row);
 }
 
@@ -58,23 +59,16 @@ put_option(struct buf *out, const struct conf *conf, const struct conf_row *row,
     return fits;
 }
 
-bool
-conf_rewrite(const struct conf *conf, const struct conf *given,
-             struct buf *ret_text, struct conf_error *ret_error)
+static bool
+put_differences(const struct conf *conf, const struct conf *given, bool all,
+                struct buf *ret_text, struct conf_error *ret_error)
 {
     const char *section = "";
 
-    buf_append_slice(
-        ret_text,
-        slice_lit("# Written by CONFIG REWRITE: what CONFIG SET changed. Read\n"
-                  "# after the configuration file, and stronger than it. "
-                  "Remove a\n"
-                  "# line, or this file, to go back to the configuration "
-                  "file.\n"));
     for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
         const struct conf_row *row = &conf_table[i];
 
-        if (!is_kept(conf, given, row)) {
+        if (!is_kept(conf, given, row, all)) {
             continue;
         }
         if (strcmp(section, row->section) != 0) {
@@ -89,4 +83,25 @@ conf_rewrite(const struct conf *conf, const struct conf *given,
         conf_error_no_memory(ret_error);
     }
     return !ret_text->failed;
+}
+
+bool
+conf_rewrite_all(const struct conf *conf, const struct conf *given,
+                 struct buf *ret_text, struct conf_error *ret_error)
+{
+    return put_differences(conf, given, true, ret_text, ret_error);
+}
+
+bool
+conf_rewrite(const struct conf *conf, const struct conf *given,
+             struct buf *ret_text, struct conf_error *ret_error)
+{
+    buf_append_slice(
+        ret_text,
+        slice_lit("# Written by CONFIG REWRITE: what CONFIG SET changed. Read\n"
+                  "# after the configuration file, and stronger than it. "
+                  "Remove a\n"
+                  "# line, or this file, to go back to the configuration "
+                  "file.\n"));
+    return put_differences(conf, given, false, ret_text, ret_error);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The text of rewritten.conf, the file that CONFIG REWRITE writes: it keeps
- * what CONFIG SET changed. Pure.
+ * what CONFIG SET changed, and that of a file with given options. Pure.
  */
 #pragma once
 
@@ -16,3 +16,9 @@
 MUST_CHECK bool conf_rewrite(const struct conf *conf, const struct conf *given,
                              struct buf *ret_text,
                              struct conf_error *ret_error);
+
+/* Appends the sections with all options that differ, also those that only a
+ * start reads. */
+MUST_CHECK bool conf_rewrite_all(const struct conf *conf,
+                                 const struct conf *given, struct buf *ret_text,
+                                 struct conf_error *ret_error);

@@ -118,7 +118,7 @@ conf_secrets_load(struct conf *conf, struct conf_notes *notes,
         const struct conf_row *row = &conf_table[i];
         const char *path = conf_file_of(conf, row);
 
-        if (path == NULL) {
+        if (path == NULL || row->alias) {
             continue;
         }
         if (conf_has_text(conf, row)) {

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -141,6 +142,24 @@ remove_stale(const struct sockaddr_un *address)
     return unlink(address->sun_path) == 0;
 }
 
+/* Gives the socket to a group by its name; "": leaves it. */
+static bool
+set_group(const char *path, const char *name)
+{
+    struct group entry, *found = NULL;
+    char text[4096];
+
+    if (name == NULL || name[0] == '\0') {
+        return true;
+    }
+    if (getgrnam_r(name, &entry, text, sizeof(text), &found) != 0 ||
+        found == NULL) {
+        errno = EINVAL;
+        return false;
+    }
+    return chown(path, (uid_t)-1, found->gr_gid) == 0;
+}
+
 /* The mode is never wider than asked: bind obeys the umask, and no client can
  * connect before listen, which comes after chmod. */
 static bool
@@ -164,7 +183,8 @@ listen_on_path(struct listeners *all, const struct listen_options *options,
     mask = umask(0177);
     bound = bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
     (void)umask(mask);
-    if (!bound || chmod(address.sun_path, (mode_t)options->unix_mode) != 0 ||
+    if (!bound || !set_group(address.sun_path, options->unix_group) ||
+        chmod(address.sun_path, (mode_t)options->unix_mode) != 0 ||
         listen(fd, options->backlog) != 0) {
         (void)fail(ret_reason, "listen on", options->unix_path);
         if (bound) {

@@ -60,6 +60,7 @@ struct listen_options {
     unsigned metrics_port;    /* 0: none */
     const char *unix_path;    /* "": none */
     unsigned unix_mode;
+    const char *unix_group; /* a name; "" or NULL: the system's choice */
     int backlog;
     /* Sockets that listen already, opened by the service manager: descriptors
      * from the first one on. Each has one of the ports above, or the path, and

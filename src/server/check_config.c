@@ -92,6 +92,7 @@ check_users(const struct conf *conf, struct buf *ret_reason)
     bool good;
 
     command_table_init(command_rows);
+    own_users_forbid(conf);
     users = users_new();
     good = own_users_read(users, conf, ret_reason);
     users_free(users);

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/reserve.h"
 #include "base/thread.h"
+#include "conf/conf_convert.h"
 #include "conf/conf_print.h"
 #include "net/loop_run.h"
 #include "net/tls_context.h"
@@ -19,9 +20,13 @@
 #include "server/server_state.h"
 #include "server/version.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void
 print_usage(void)
@@ -35,6 +40,10 @@ print_usage(void)
                  "  --check-config [FILE] [--OPTION VALUE]...\n"
                  "                      says what is wrong with the "
                  "configuration\n"
+                 "  --convert FILE      prints the configuration that a "
+                 "redis.conf or valkey.conf\n"
+                 "                      means here, and writes its users to "
+                 "./users.acl\n"
                  "  --ping[=HOW] [--ping-WORD]... [FILE] [--OPTION "
                  "VALUE]...\n"
                  "                      sends PING to the server that has "
@@ -71,6 +80,41 @@ finish_output(void)
                                                       : SERVER_EXIT_FAILED;
 }
 
+/* Prints the configuration file that a redis.conf means, and writes its users
+ * to users.acl in the working directory. */
+static int
+convert(const char *path)
+{
+    static const char name[] = "users.acl";
+    struct buf text = { 0 }, users = { 0 };
+    struct conf_error error;
+    char folder[PATH_MAX], full[PATH_MAX + sizeof(name) + 1];
+    bool done;
+
+    (void)snprintf(full, sizeof(full), "%s/%s",
+                   getcwd(folder, sizeof(folder)) != NULL ? folder : ".", name);
+    done = conf_convert(path, full, &text, &users, &error);
+    if (done && users.len > 0) {
+        int fd = open(full, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+
+        done =
+            file != NULL && fwrite(users.data, 1, users.len, file) == users.len;
+        done = file != NULL && fclose(file) == 0 && done;
+        if (!done) {
+            conf_error_set(&error, "%.512s: %s", full, strerror(errno));
+        }
+    }
+    if (done) {
+        (void)fwrite(text.data, 1, text.len, stdout);
+    } else {
+        (void)fprintf(stderr, "bloomery-server: %s\n", error.text);
+    }
+    buf_wipe(&text);
+    buf_wipe(&users);
+    return done ? SERVER_EXIT_STOPPED : SERVER_EXIT_MISTAKE;
+}
+
 /* Prints what --help and the other actions asked for. */
 static int
 answer(const struct conf_args *args, struct conf *conf, int argc, char **argv)
@@ -81,6 +125,9 @@ answer(const struct conf_args *args, struct conf *conf, int argc, char **argv)
     case CONF_ACTION_PLAN:
         status = print_plan(conf, argc - 1, argv + 1) ? SERVER_EXIT_STOPPED
                                                       : SERVER_EXIT_MISTAKE;
+        break;
+    case CONF_ACTION_CONVERT:
+        status = convert(args->convert);
         break;
     case CONF_ACTION_CHECK:
         status = check_config(conf, args);

@@ -199,6 +199,7 @@ open_sockets(struct server *server)
         .metrics_bind = conf->metrics_bind,
         .metrics_port = (unsigned)conf->metrics_port,
         .unix_path = conf->unixsocket,
+        .unix_group = conf->unixsocketgroup,
         .unix_mode = conf->unixsocketperm,
         .backlog = (int)conf->tcp_backlog,
         .given_first = SYSTEMD_SOCKETS_FIRST,
@@ -277,6 +278,7 @@ init_service(struct server *server, const struct conf_args *args)
     slow_apply_conf(service);
     service->registry = registry_new();
     service->usage = &server->usage;
+    own_users_forbid(&server->conf);
     service->users = users_new();
     service->acl_log = acl_log_new();
     service->auth_delay = auth_delay_new();

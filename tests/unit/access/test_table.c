@@ -187,3 +187,20 @@ TEST(key_positions_lie_within_the_arguments)
             }
         }
 }
+
+TEST(a_forbidden_container_includes_its_subcommands)
+{
+    command_table_init(command_rows);
+    assert_false(command_any_forbidden());
+    assert_true(command_forbid(slice_lit("Config")));
+    assert_true(command_forbid(slice_lit("get")));
+    assert_false(command_forbid(slice_lit("nope")));
+    assert_true(command_any_forbidden());
+    assert_true(command_is_forbidden(CMD_ID_CONFIG));
+    assert_true(command_is_forbidden(CMD_ID_CONFIG_SET));
+    assert_true(command_is_forbidden(CMD_ID_GET));
+    assert_false(command_is_forbidden(CMD_ID_CLIENT));
+    assert_false(command_is_forbidden(CMD_ID_COPY));
+    command_table_init(command_rows);
+    assert_false(command_any_forbidden());
+}

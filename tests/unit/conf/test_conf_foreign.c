@@ -33,21 +33,23 @@ TEST(no_option_of_ours_is_among_them)
     for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
         const char *advice = conf_foreign_advice(slice_of(conf_table[i].name));
 
-        assert_true(advice == NULL || strcmp(conf_table[i].name,
-                                             "repl-diskless-sync-delay") == 0);
+        assert_true(advice == NULL || conf_table[i].alias ||
+                    strcmp(conf_table[i].name, "repl-diskless-sync-delay") ==
+                        0);
     }
 }
 
 TEST(an_accepted_option_leaves_a_note)
 {
     struct conf_notes notes = no_notes;
-    struct slice rest, line;
+    struct slice rest, line, yes = slice_lit("yes");
+    struct conf_error error;
 
-    assert_false(conf_foreign_accept(slice_lit("nope"), "f:1", &notes));
-    assert_string_equal(notes.text, "");
-    assert_true(conf_foreign_accept(slice_lit("hz"), "f:2", &notes));
-    assert_true(conf_foreign_accept(slice_lit("daemonize"), "f:3", NULL));
-    assert_true(conf_foreign_accept(slice_lit("daemonize"), "f:4", &notes));
+    assert_true(conf_foreign_take(slice_lit("hz"), yes, "f:2", &notes, &error));
+    assert_true(
+        conf_foreign_take(slice_lit("daemonize"), yes, "f:3", NULL, &error));
+    assert_true(
+        conf_foreign_take(slice_lit("daemonize"), yes, "f:4", &notes, &error));
     rest = slice_of(notes.text);
     assert_true(conf_next_note(&rest, &line));
     assert_true(slice_equal(
@@ -56,6 +58,26 @@ TEST(an_accepted_option_leaves_a_note)
     assert_true(conf_next_note(&rest, &line));
     assert_memory_equal(line.data, "f:4: daemonize does nothing here: ", 34);
     assert_false(conf_next_note(&rest, &line));
+}
+
+TEST(what_the_server_does_anyway_needs_no_note_and_what_it_cannot_is_refused)
+{
+    struct conf_notes notes = no_notes;
+    struct conf_error error;
+
+    assert_true(conf_foreign_take(slice_lit("cluster-enabled"), slice_lit("NO"),
+                                  "f:1", &notes, &error));
+    assert_true(conf_foreign_take(slice_lit("bind-source-addr"), slice_lit(""),
+                                  "f:1", &notes, &error));
+    assert_true(conf_foreign_take(slice_lit("shutdown-on-sigterm"),
+                                  slice_lit("safe"), "f:1", &notes, &error));
+    assert_string_equal(notes.text, "");
+    assert_false(conf_foreign_take(slice_lit("cluster-enabled"),
+                                   slice_lit("yes"), "f:1", &notes, &error));
+    assert_non_null(strstr(error.text, "sidecar-of"));
+    assert_true(conf_foreign_take(slice_lit("enable-protected-configs"),
+                                  slice_lit("yes"), "f:1", &notes, &error));
+    assert_non_null(strstr(notes.text, "stay fixed"));
 }
 
 TEST(a_line_of_redis_conf_is_known_by_its_blank)

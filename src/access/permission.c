@@ -54,12 +54,6 @@ has_command(const struct selector *selector,
 
 /* ---- keys ---------------------------------------------------------------- */
 
-struct key_check {
-    const struct selector *selector;
-    const struct permission_query *query;
-    size_t denied; /* the first denied position; 0: none */
-};
-
 static unsigned
 access_of(uint32_t use)
 {
@@ -71,73 +65,86 @@ access_of(uint32_t use)
 }
 
 static bool
-has_key(const struct selector *selector, struct slice key, unsigned access)
+has_key(const struct selector *selector, struct slice key, unsigned access,
+        int64_t *work)
 {
-    size_t work = GLOB_WORK;
+    size_t left = GLOB_WORK;
     struct slice item;
+    bool found = false;
 
-    for (size_t at = 0; buf_next_item(&selector->keys, &at, &item);) {
+    for (size_t at = 0; !found && buf_next_item(&selector->keys, &at, &item);) {
         struct slice pattern = { item.data + 1, item.len - 1 };
 
-        if (((unsigned char)item.data[0] & access) == access &&
-            glob_match(pattern, key, false, &work) == GLOB_YES) {
-            return true;
-        }
+        --*work;
+        found = ((unsigned char)item.data[0] & access) == access &&
+                glob_match(pattern, key, false, &left) == GLOB_YES;
     }
-    return false;
+    *work -= (int64_t)(GLOB_WORK - left);
+    return found;
 }
 
-static void
-check_key(void *ctx, size_t at)
-{
-    struct key_check *check = ctx;
-    uint32_t use = command_use_of_key(check->query->command, at);
-
-    if (check->denied == 0 &&
-        !has_key(check->selector, check->query->argv[at], access_of(use))) {
-        check->denied = at;
-    }
-}
-
-/* Returns the position of the first key that is denied; 0: none. */
+/* Returns the position of the first key at or behind *next that is denied; 0:
+ * none, or the work was used up, and *next is where to go on. */
 static size_t
 denied_key(const struct selector *selector,
-           const struct permission_query *query)
+           const struct permission_query *query, size_t *next, int64_t *work)
 {
     const struct command *command = query->command;
-    struct key_check check = { .selector = selector, .query = query };
+    size_t at;
 
     if (selector->all_keys || command->key_use == KEY_NOT) {
         return 0;
     }
-    command_each_key(command, query->argc, check_key, &check);
-    return check.denied;
+    while ((at = command_key_from(command, query->argc, *next)) > 0) {
+        unsigned access = access_of(command_use_of_key(command, at));
+
+        *next = at;
+        if (--*work < 0) {
+            return 0;
+        }
+        if (!has_key(selector, query->argv[at], access, work)) {
+            return at;
+        }
+        *next = at + 1;
+    }
+    return 0;
 }
 
 /* ---- channels ------------------------------------------------------------ */
+
+static bool
+has_channel(const struct selector *selector, struct slice channel,
+            bool is_pattern, int64_t *work)
+{
+    size_t left = GLOB_WORK;
+    struct slice item;
+    bool found = selector->all_channels;
+
+    for (size_t at = 0;
+         !found && buf_next_item(&selector->channels, &at, &item);) {
+        --*work;
+        found = is_pattern
+                    ? slice_equal(item, channel)
+                    : glob_match(item, channel, false, &left) == GLOB_YES;
+    }
+    *work -= (int64_t)(GLOB_WORK - left);
+    return found;
+}
 
 bool
 permission_has_channel(const struct selector *selector, struct slice channel,
                        bool is_pattern)
 {
-    size_t work = GLOB_WORK;
-    struct slice item;
+    int64_t work = PERMISSION_ANY_WORK;
 
-    if (selector->all_channels) {
-        return true;
-    }
-    for (size_t at = 0; buf_next_item(&selector->channels, &at, &item);) {
-        if (is_pattern ? slice_equal(item, channel)
-                       : glob_match(item, channel, false, &work) == GLOB_YES) {
-            return true;
-        }
-    }
-    return false;
+    return has_channel(selector, channel, is_pattern, &work);
 }
 
+/* As denied_key. */
 static size_t
 denied_channel(const struct selector *selector,
-               const struct permission_query *query)
+               const struct permission_query *query, size_t *next,
+               int64_t *work)
 {
     unsigned id = query->command->id;
     bool one = id == CMD_ID_PUBLISH || id == CMD_ID_SPUBLISH;
@@ -147,11 +154,16 @@ denied_channel(const struct selector *selector,
         id != CMD_ID_SSUBSCRIBE) {
         return 0;
     }
-    for (size_t i = 1; i < end && i < query->argc; i++) {
-        if (!permission_has_channel(selector, query->argv[i],
-                                    id == CMD_ID_PSUBSCRIBE)) {
+    for (size_t i = *next > 0 ? *next : 1; i < end && i < query->argc; i++) {
+        *next = i;
+        if (--*work < 0) {
+            return 0;
+        }
+        if (!has_channel(selector, query->argv[i], id == CMD_ID_PSUBSCRIBE,
+                         work)) {
             return i;
         }
+        *next = i + 1;
     }
     return 0;
 }
@@ -240,24 +252,32 @@ denies_db(const struct selector *selector, const struct permission_query *query,
 
 enum denial
 permission_check(const struct selector *selector,
-                 const struct permission_query *query, size_t *ret_at)
+                 const struct permission_query *query, size_t *next,
+                 int64_t *work, size_t *ret_at)
 {
     size_t at;
 
     *ret_at = 0;
+    if (--*work < 0) {
+        return UNDECIDED;
+    }
     if (command_is_forbidden(query->command->id) ||
         !has_command(selector, query)) {
         return DENIED_COMMAND;
     }
-    at = denied_key(selector, query);
+    at = denied_key(selector, query, next, work);
     if (at > 0) {
         *ret_at = at;
         return DENIED_KEY;
     }
-    at = denied_channel(selector, query);
+    /* The names of a command are keys, or they are channels. */
+    at = *work < 0 ? 0 : denied_channel(selector, query, next, work);
     if (at > 0) {
         *ret_at = at;
         return DENIED_CHANNEL;
+    }
+    if (*work < 0) {
+        return UNDECIDED;
     }
     return selector->some_dbs && denies_db(selector, query, ret_at)
                ? DENIED_DB

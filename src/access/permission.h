@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Whether a selector permits a command: the command itself, its keys by the
- * positions and uses in its row, its channels, and its databases. Pure.
+ * positions and uses in its row, its channels, and its databases. A check of
+ * many names, or of patterns that take much work, can stop and go on. Pure.
  */
 #pragma once
 
@@ -21,14 +22,19 @@ enum denial {
     DENIED_COMMAND,
     DENIED_KEY,
     DENIED_CHANNEL,
-    DENIED_DB
+    DENIED_DB,
+    UNDECIDED /* not reported: the work was used up */
 };
 
+/* A unit of work is a pattern, or one of base/glob.h. */
+#define PERMISSION_ANY_WORK INT64_MAX
+
 /* Returns what the selector denies, if anything, and the argv position of the
- * denied word. */
+ * denied word. Subtracts from *work; when that is used up, UNDECIDED: called
+ * again, it goes on at the position *next, which is 0 at first. */
 enum denial permission_check(const struct selector *selector,
-                             const struct permission_query *query,
-                             size_t *ret_at);
+                             const struct permission_query *query, size_t *next,
+                             int64_t *work, size_t *ret_at);
 
 /* Returns whether a subscription to this channel, or to this pattern of
  * channels, is permitted. */

@@ -141,19 +141,31 @@ command_resolve(const struct slice *argv, size_t argc, unsigned *ret_words)
     return command;
 }
 
+size_t
+command_key_from(const struct command *command, size_t argc, size_t from)
+{
+    const struct command_keys *keys = &command->keys;
+    size_t at = (size_t)keys->first;
+    size_t last;
+
+    if (keys->first <= 0) {
+        return 0;
+    }
+    last = keys->last >= 0 ? (size_t)keys->last : argc - (size_t)-keys->last;
+    if (from > at) {
+        size_t step = (size_t)keys->step;
+
+        at += (from - at + step - 1) / step * step;
+    }
+    return at <= last && at < argc ? at : 0;
+}
+
 void
 command_each_key(const struct command *command, size_t argc,
                  command_key_fn visit, void *ctx)
 {
-    const struct command_keys *keys = &command->keys;
-    size_t last;
-
-    if (keys->first <= 0) {
-        return;
-    }
-    last = keys->last >= 0 ? (size_t)keys->last : argc - (size_t)-keys->last;
-    for (size_t at = (size_t)keys->first; at <= last && at < argc;
-         at += (size_t)keys->step) {
+    for (size_t at = command_key_from(command, argc, 0); at > 0;
+         at = command_key_from(command, argc, at + 1)) {
         visit(ctx, at);
     }
 }

@@ -253,6 +253,11 @@ command_use_of_key(const struct command *command, size_t position)
                : command->key_use;
 }
 
+/* Returns the position of the key at or behind `from`, in a request whose arity
+ * fits; 0: there is none. */
+size_t command_key_from(const struct command *command, size_t argc,
+                        size_t from);
+
 /* Calls visit with each key position of a request whose arity fits. */
 typedef void (*command_key_fn)(void *ctx, size_t position);
 void command_each_key(const struct command *command, size_t argc,

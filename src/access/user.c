@@ -363,25 +363,53 @@ user_put(const struct user *user, struct buf *text)
 
 /* ---- permissions --------------------------------------------------------- */
 
+/* Returns the selector with this number, which exists. */
+static const struct selector *
+selector_at(const struct user *user, size_t number)
+{
+    const struct selector *selector = &user->rules.root;
+
+    for (; number > 0; number--) {
+        selector = selector->next;
+    }
+    return selector;
+}
+
+enum denial
+user_check_some(const struct user *user, const struct permission_query *query,
+                struct user_progress *progress, int64_t *work, size_t *ret_at)
+{
+    const struct selector *s = selector_at(user, progress->selector);
+
+    for (; s != NULL; s = s->next) {
+        size_t at;
+        enum denial denial =
+            permission_check(s, query, &progress->next, work, &at);
+
+        if (denial == DENIED_NOTHING || denial == UNDECIDED) {
+            return denial;
+        }
+        if (denial > progress->worst ||
+            (denial == progress->worst && at > progress->worst_at)) {
+            progress->worst = denial;
+            progress->worst_at = at;
+        }
+        progress->selector++;
+        progress->next = 0;
+    }
+    *ret_at = progress->worst_at;
+    return progress->worst;
+}
+
 enum denial
 user_check(const struct user *user, const struct permission_query *query,
            size_t *ret_at)
 {
-    enum denial worst = DENIED_NOTHING;
+    struct user_progress progress = { 0 };
+    int64_t work = PERMISSION_ANY_WORK;
 
-    for (const struct selector *s = &user->rules.root; s != NULL; s = s->next) {
-        size_t at;
-        enum denial denial = permission_check(s, query, &at);
-
-        if (denial == DENIED_NOTHING) {
-            return DENIED_NOTHING;
-        }
-        if (denial > worst || (denial == worst && at > *ret_at)) {
-            worst = denial;
-            *ret_at = at;
-        }
-    }
-    return worst;
+    *ret_at = 0;
+    return user_check_some(user, query, &progress, &work, ret_at);
 }
 
 bool

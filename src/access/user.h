@@ -74,8 +74,22 @@ void user_put(const struct user *user, struct buf *text);
 bool user_rules_fit(const struct user_rules *rules,
                     const unsigned char digest[AUTH_DIGEST]);
 
+/* Where a check has got to; all zero: at its beginning. */
+struct user_progress {
+    size_t selector, next;
+    enum denial worst; /* of the selectors before */
+    size_t worst_at;
+};
+
 /* Returns what no selector of the user permits, and the argv position of the
- * denied word. */
+ * denied word. UNDECIDED: the work was used up (permission.h), and the next
+ * call goes on, if the rules are still the same. */
+enum denial user_check_some(const struct user *user,
+                            const struct permission_query *query,
+                            struct user_progress *progress, int64_t *work,
+                            size_t *ret_at);
+
+/* The same, with any work. */
 enum denial user_check(const struct user *user,
                        const struct permission_query *query, size_t *ret_at);
 bool user_has_channel(const struct user *user, struct slice channel,

@@ -266,6 +266,9 @@ cmd_acl_dryrun(struct request *req)
                             dialect_command_name(req->service, command));
     }
     denial = rights_of(user, req, command, req->argv + 3, req->argc - 3, &at);
+    if (denial == UNDECIDED) {
+        return ERR_AGAIN;
+    }
     if (denial == DENIED_NOTHING) {
         reply_ok(req->reply);
     } else {

@@ -336,7 +336,8 @@ enter(struct request *req, struct window *window, bool queues)
  * fewer names, each with its own effect. This is its state between two of them,
  * while other connections have their turn. */
 struct splitting {
-    size_t at; /* argv position of the next name */
+    size_t at;       /* argv position of the next name */
+    uint64_t rights; /* by which all names were checked */
     int64_t counted;
 };
 
@@ -367,6 +368,7 @@ run_piece(struct request *req, struct splitting *splitting, struct slice *argv)
     window->run[0] = run_of(req->command, 1, argv, count + 1);
     execute_prepare(req, window->run, 0);
     req->counted = splitting->counted;
+    req->rights = splitting->rights;
     req->worker->in_place = false; /* these words are no bytes of the batch */
     outcome = enter(req, window, false);
     req->worker->in_place = in_place;
@@ -380,9 +382,10 @@ run_piece(struct request *req, struct splitting *splitting, struct slice *argv)
     return outcome;
 }
 
-/* Checks the names of all pieces before the first one is executed. */
+/* Checks the names of all pieces before the first one is executed, and again if
+ * the rules have changed since. */
 static enum err
-check_all_names(struct request *req)
+check_all_names(struct request *req, uint64_t *ret_rights)
 {
     struct lock_set none;
     enum err err = OK;
@@ -396,8 +399,23 @@ check_all_names(struct request *req)
     if (err == OK && route_is_on(req)) {
         err = route_check(req);
     }
+    *ret_rights = rights_now(req->session);
     lock_set_leave(&none, req->worker);
     return err;
+}
+
+/* Makes the state of a split command. NULL without memory. */
+static struct splitting *
+begin_splitting(struct request *req, uint64_t rights)
+{
+    struct splitting *splitting = mem_try_zalloc(sizeof(*splitting));
+
+    if (splitting != NULL) {
+        splitting->at = 1;
+        splitting->rights = rights;
+        request_pause(req, splitting, mem_free);
+    }
+    return splitting;
 }
 
 /* Executes one piece of a split command. Other connections then have a turn. */
@@ -407,22 +425,25 @@ run_split(struct request *req)
     struct splitting *splitting = request_resumed(req);
     struct buf *out = req->reply->buf;
     size_t mark = out->len;
+    uint64_t rights = rights_now(req->session);
+    bool checked = splitting != NULL && splitting->rights == rights;
     enum outcome outcome;
-    enum err err = splitting == NULL ? check_all_names(req) : OK;
-    struct slice *argv = mem_try_alloc((NAMES_AT_ONCE + 1) * sizeof(*argv));
+    enum err err = checked ? OK : check_all_names(req, &rights);
+    struct slice *argv;
 
-    if (argv != NULL && splitting == NULL) {
-        splitting = mem_try_zalloc(sizeof(*splitting));
-        if (splitting != NULL) {
-            splitting->at = 1;
-            request_pause(req, splitting, mem_free);
-        }
+    if (err == ERR_AGAIN) {
+        return PAUSED;
+    }
+    argv = mem_try_alloc((NAMES_AT_ONCE + 1) * sizeof(*argv));
+    if (argv != NULL && splitting == NULL && err == OK) {
+        splitting = begin_splitting(req, rights);
     }
     if (err != OK || argv == NULL || splitting == NULL) {
         mem_free(argv);
         execute_refuse(req, err != OK ? err : ERR_NOMEM);
         return ANSWERED;
     }
+    splitting->rights = rights;
     outcome = run_piece(req, splitting, argv);
     mem_free(argv);
     if (outcome == RAN && splitting->at < req->argc) {
@@ -521,6 +542,9 @@ execute(struct request *req, struct window *window)
     if (outcome == RAN && window->counted < window->count) {
         execute_count(req, run + window->counted,
                       window->count - window->counted);
+    }
+    if (__builtin_expect(req->session->rights != NULL, 0)) {
+        rights_forget(req->session);
     }
     if (!window_is_many(window)) {
         worker->ran_one = true;

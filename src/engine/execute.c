@@ -37,6 +37,7 @@ execute_prepare(struct request *req, const struct run *run, uint32_t index)
     req->now_ms = worker->now_ms;
     req->dirty = 0;
     req->counted = 0;
+    req->rights = 0;
     req->effect.kind = EFFECT_VERBATIM;
     req->effect.argc = 0;
 }

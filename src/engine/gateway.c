@@ -175,7 +175,7 @@ gateway_execute(struct conn *conn, const struct batch *batch, uint32_t first)
         conn_leave(conn);
     } else if (session->wait != CONN_RUNS) {
         conn_park(conn, session->wait, session->wait_ms);
-    } else if (session->again != NULL) {
+    } else if (session->again != NULL || session->rights != NULL) {
         conn_resume_later(conn);
     }
     return done;

@@ -37,6 +37,8 @@ struct request {
     struct key key; /* the first key of a row that has keys */
     uint64_t now_ms;
     uint64_t dirty;  /* changes made; 0: there is no effect */
+    uint64_t rights; /* a piece of a command whose names were all checked by
+                        these rules (rights_now); 0: to be checked */
     int64_t counted; /* by all pieces so far of a row with .splits: names */
     struct effect effect;
     bool obey; /* it replays a log: limits, defaults and dialect do not apply */

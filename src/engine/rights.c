@@ -5,6 +5,7 @@
 #include "engine/rights.h"
 
 #include "admin/acl_log.h"
+#include "base/mem.h"
 #include "base/metrics.h"
 #include "base/num.h"
 #include "engine/client.h"
@@ -61,20 +62,125 @@ rights_note(const struct request *req, const char *reason, struct slice object,
     buf_free(&line);
 }
 
-enum denial
-rights_of(const struct user *user, const struct request *req,
-          const struct command *command, const struct slice *argv, size_t argc,
-          size_t *ret_at)
+/* ---- in slices ----------------------------------------------------------- */
+
+enum {
+    SLICE_WORK = 1 << 16, /* about half a millisecond */
+    SHORT_WORK = 1 << 12
+};
+
+/* A check that takes more than a slice. */
+struct rights_walk {
+    uint64_t changed; /* of the user, when it began */
+    struct user_progress progress;
+    bool done; /* all of it is permitted */
+};
+
+static struct permission_query
+query_of(const struct request *req, const struct command *command,
+         const struct slice *argv, size_t argc)
 {
-    const struct permission_query query = {
+    return (struct permission_query){
         .command = command,
         .argv = argv,
         .argc = argc,
         .db = atomic_load_explicit(&req->session->db, memory_order_relaxed),
     };
+}
+
+/* Goes on with a walk, or with the first slice of one that may not be needed.
+ */
+static enum denial
+go_on(const struct user *user, const struct permission_query *query,
+      struct rights_walk *walk, int64_t work, size_t *ret_at)
+{
+    enum denial denial;
+
+    if (walk->changed != user->changed) {
+        *walk = (struct rights_walk){ .changed = user->changed };
+    }
+    denial = walk->done
+                 ? DENIED_NOTHING
+                 : user_check_some(user, query, &walk->progress, &work, ret_at);
+    walk->done = denial == DENIED_NOTHING;
+    return denial;
+}
+
+enum denial
+rights_of(const struct user *user, struct request *req,
+          const struct command *command, const struct slice *argv, size_t argc,
+          size_t *ret_at)
+{
+    const struct permission_query query = query_of(req, command, argv, argc);
+    struct rights_walk *kept = request_resumed(req);
+    struct rights_walk first = { .changed = user->changed };
+    struct rights_walk *walk = kept != NULL ? kept : &first;
+    enum denial denial;
 
     *ret_at = 0;
-    return user_check(user, &query, ret_at);
+    denial = go_on(user, &query, walk, SLICE_WORK, ret_at);
+    if (denial != UNDECIDED || kept != NULL) {
+        return denial;
+    }
+    kept = request_may_pause(req) ? mem_try_alloc(sizeof(*kept)) : NULL;
+    if (kept == NULL) {
+        return go_on(user, &query, walk, PERMISSION_ANY_WORK, ret_at);
+    }
+    *kept = first;
+    request_pause(req, kept, mem_free);
+    return UNDECIDED;
+}
+
+bool
+rights_allow_short(const struct request *req, const struct command *command,
+                   const struct slice *argv, size_t argc)
+{
+    const struct permission_query query = query_of(req, command, argv, argc);
+    struct user_progress progress = { 0 };
+    int64_t work = SHORT_WORK;
+    size_t at;
+
+    return user_check_some(req->session->user, &query, &progress, &work, &at) ==
+           DENIED_NOTHING;
+}
+
+uint64_t
+rights_now(const struct session *session)
+{
+    return session->user != NULL ? session->user->changed + 1 : 0;
+}
+
+void
+rights_forget(struct session *session)
+{
+    mem_free(session->rights);
+    session->rights = NULL;
+}
+
+/* Checks the command of a request, or a slice of it. */
+static enum denial
+check(const struct request *req, size_t *ret_at)
+{
+    struct session *session = req->session;
+    const struct user *user = session->user;
+    const struct permission_query query =
+        query_of(req, req->command, req->argv, req->argc);
+    bool may_pause = request_may_pause(req);
+    struct rights_walk *kept = may_pause ? session->rights : NULL;
+    struct rights_walk first = { .changed = user->changed };
+    struct rights_walk *walk = kept != NULL ? kept : &first;
+    enum denial denial = go_on(user, &query, walk, SLICE_WORK, ret_at);
+
+    if (denial != UNDECIDED || kept != NULL) {
+        return denial;
+    }
+    kept = may_pause ? mem_try_alloc(sizeof(*kept)) : NULL;
+    if (kept == NULL) {
+        return go_on(user, &query, walk, PERMISSION_ANY_WORK, ret_at);
+    }
+    *kept = first;
+    session->rights = kept;
+    return UNDECIDED;
 }
 
 /* Writes the error to the worker's detail. */
@@ -105,12 +211,15 @@ rights_check(const struct request *req)
     const struct user *user = req->session->user;
     char db[NUM_U64_MAX];
     struct slice object;
-    size_t at;
-    enum denial denial =
-        rights_of(user, req, req->command, req->argv, req->argc, &at);
+    size_t at = 0;
+    enum denial denial;
 
-    if (denial == DENIED_NOTHING) {
-        return OK;
+    if (req->rights > 0) {
+        return req->rights == rights_now(req->session) ? OK : ERR_AGAIN;
+    }
+    denial = check(req, &at);
+    if (denial == DENIED_NOTHING || denial == UNDECIDED) {
+        return denial == DENIED_NOTHING ? OK : ERR_AGAIN;
     }
     if (denial == DENIED_COMMAND) {
         object = slice_of(dialect_command_name(req->service, req->command));

@@ -16,11 +16,27 @@ rights_are_limited(const struct session *session)
 }
 
 /* Checks the command of a request whose arity fits, by the rules of its
- * session's user. ERR_NOPERM: it is refused, counted and noted. */
+ * session's user. ERR_NOPERM: it is refused, counted and noted. ERR_AGAIN: it
+ * has so many names, or takes so much work, that the check goes on when the
+ * request is resumed, or begins anew if the rules have changed. After it, a
+ * request that pauses is not checked again under the same rules. */
 MUST_CHECK enum err rights_check(const struct request *req);
 
-/* Says what a user may not do, for DRYRUN. */
-enum denial rights_of(const struct user *user, const struct request *req,
+/* Forgets what a check has kept, when the command ends. */
+void rights_forget(struct session *session);
+
+/* Names the present rules of the session's user, for req->rights. */
+uint64_t rights_now(const struct session *session);
+
+/* Whether the session's user may execute another command, which takes little
+ * work to check. */
+bool rights_allow_short(const struct request *req,
+                        const struct command *command, const struct slice *argv,
+                        size_t argc);
+
+/* Says what a user may not do, for DRYRUN. UNDECIDED: the handler returns
+ * ERR_AGAIN, and then calls it again. */
+enum denial rights_of(const struct user *user, struct request *req,
                       const struct command *command, const struct slice *argv,
                       size_t argc, size_t *ret_at);
 

@@ -101,6 +101,8 @@ session_fini(struct session *session)
         session->again_free(session->again);
     }
     session->again = NULL;
+    mem_free(session->rights);
+    session->rights = NULL;
     forget_introduction(session);
     session_free_handover(session->handover);
     session->handover = NULL;

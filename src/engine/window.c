@@ -76,7 +76,8 @@ window_gather_others(struct worker *worker, const struct batch *batch,
     if (__builtin_expect(worker->service->cluster != NULL, 0)) {
         most = runs_by_route(worker, most);
     }
-    if (!joins(window->run) || worker->session->again != NULL) {
+    if (!joins(window->run) || worker->session->again != NULL ||
+        worker->session->rights != NULL) {
         return;
     }
     while (window->count < most && end < batch->count) {
@@ -110,12 +111,8 @@ has_room(const struct service *service)
 static bool
 has_rights(const struct request *req, const struct run *run)
 {
-    const struct session *session = req->session;
-    size_t at;
-
-    return req->obey || !rights_are_limited(session) ||
-           rights_of(session->user, req, run->command, run->argv, run->argc,
-                     &at) == DENIED_NOTHING;
+    return req->obey || !rights_are_limited(req->session) ||
+           rights_allow_short(req, run->command, run->argv, run->argc);
 }
 
 void

@@ -13,6 +13,8 @@ denial_of(const char *rules, uint32_t db, const char *line, size_t *ret_at)
     struct slice words[USERS_WORDS];
     size_t count = users_words(rules, words);
     struct permission_query query = { .argv = words, .db = db };
+    int64_t work = PERMISSION_ANY_WORK;
+    size_t next = 0;
     enum denial denial;
     unsigned length;
 
@@ -23,7 +25,7 @@ denial_of(const char *rules, uint32_t db, const char *line, size_t *ret_at)
     query.argc = users_words(line, words);
     query.command = command_resolve(words, query.argc, &length);
     assert_non_null(query.command);
-    denial = permission_check(&selector, &query, ret_at);
+    denial = permission_check(&selector, &query, &next, &work, ret_at);
     selector_fini(&selector);
     return denial;
 }
@@ -94,12 +96,14 @@ TEST(every_command_that_changes_keys_needs_the_right_to_write)
     assert_null(selector_apply(&selector, slice_lit("%R~*")));
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
         const struct permission_query query = { command_at(id), words, 5, 0 };
-        size_t at;
+        int64_t work = PERMISSION_ANY_WORK;
+        size_t at, next = 0;
 
         if ((query.command->flags & CMD_WRITE) != 0 &&
             query.command->keys.first > 0) {
             assert_int_equal(DENIED_KEY,
-                             permission_check(&selector, &query, &at));
+                             permission_check(&selector, &query,
+                                              &next, &work, &at));
         }
     }
     selector_fini(&selector);

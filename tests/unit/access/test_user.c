@@ -100,6 +100,50 @@ TEST(any_selector_may_permit_a_command)
     users_free(users);
 }
 
+/* With any work for a slice, a check gives the same answer in the end. */
+TEST(a_check_in_slices_ends_as_a_whole_one)
+{
+    struct users *users = users_new_for_test();
+    const struct user *user = users_must(
+        users, "u", "+exists ~a ~b &c (+exists ~*k* ~a) (+subscribe &c &d)");
+    const struct {
+        unsigned id;
+        const char *names[4];
+        enum denial denial;
+        size_t at;
+    } rows[] = {
+        { CMD_ID_EXISTS, { "a", "b", "a", "b" }, DENIED_NOTHING, 0 },
+        { CMD_ID_EXISTS, { "a", "k", "kk", "a" }, DENIED_NOTHING, 0 },
+        { CMD_ID_EXISTS, { "a", "k", "b", "a" }, DENIED_KEY, 3 },
+        { CMD_ID_SUBSCRIBE, { "c", "d", "c", "d" }, DENIED_NOTHING, 0 },
+        { CMD_ID_SUBSCRIBE, { "c", "d", "c", "e" }, DENIED_CHANNEL, 4 },
+        { CMD_ID_DEL, { "a", "b", "c", "d" }, DENIED_COMMAND, 0 },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (int64_t slice = 5; slice < 60; slice++) {
+            struct slice words[5] = { slice_lit("x") };
+            const struct permission_query query = { command_at(rows[i].id),
+                                                    words, 5, 0 };
+            struct user_progress progress = { 0 };
+            enum denial denial;
+            size_t at = 0;
+
+            for (int n = 0; n < 4; n++) {
+                words[n + 1] = slice_of(rows[i].names[n]);
+            }
+            do {
+                int64_t work = slice;
+
+                denial = user_check_some(user, &query, &progress, &work, &at);
+            } while (denial == UNDECIDED);
+            assert_int_equal(rows[i].denial, denial);
+            assert_int_equal(rows[i].at, at);
+        }
+    }
+    users_free(users);
+}
+
 TEST(names_have_no_blanks)
 {
     assert_true(user_name_is_valid(slice_lit("a-b")));

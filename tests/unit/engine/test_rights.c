@@ -128,6 +128,98 @@ TEST(a_command_of_many_names_is_checked_before_its_first_piece)
     end(rig);
 }
 
+/* Gives the user a hundred patterns, of which the last one matches k. */
+static void
+give_patterns(struct rig *rig)
+{
+    for (int i = 0; i < 99; i++) {
+        char rule[16];
+
+        (void)snprintf(rule, sizeof(rule), "~%02d", i);
+        (void)users_must(rig->service.users, "u", rule);
+    }
+    (void)users_must(rig->service.users, "u", "~k +@all");
+}
+
+/* Sends a command of so many names "k"; the last one is LAST. */
+static void
+batch_of_names(struct rig *rig, const char *command, int count,
+               const char *last)
+{
+    batch_begin(rig);
+    batch_command(rig);
+    batch_word(rig, slice_of(command));
+    for (int i = 1; i < count; i++) {
+        batch_word(rig, slice_lit("k"));
+    }
+    batch_word(rig, slice_of(last));
+}
+
+static uint32_t
+turn(struct rig *rig)
+{
+    return dispatch_batch(rig->worker, &rig->session, &rig->batch, 0,
+                          UINT64_MAX, &rig->out);
+}
+
+/* 900 names are one command for the locks, 5000 are split. */
+TEST(many_names_are_checked_in_slices)
+{
+    static const struct {
+        const char *command;
+        int count;
+        unsigned least; /* turns */
+    } cases[] = { { "EXISTS", 900, 2 }, { "EXISTS", 5000, 12 } };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rig *rig = rig_as("on");
+        unsigned turns = 1;
+
+        give_patterns(rig);
+        run_text(rig, "BF.ADD k a", true);
+        batch_of_names(rig, cases[i].command, cases[i].count, "k");
+        rig->out.len = 0;
+        while (turn(rig) == 0) {
+            turns++;
+        }
+        assert_true(turns >= cases[i].least);
+        expect_replies(rig, cases[i].count == 900 ? ":900\r\n" : ":5000\r\n");
+        assert_null(rig->session.rights);
+        batch_of_names(rig, cases[i].command, cases[i].count, "x");
+        batch_run(rig);
+        expect_replies(rig, NO_KEY);
+        assert_null(rig->session.rights);
+        end(rig);
+    }
+}
+
+/* What was checked before the change counts no more, in any part. */
+TEST(a_check_begins_anew_when_the_rules_change)
+{
+    for (unsigned after = 1; after < 16; after++) {
+        struct rig *rig = rig_as("on");
+        unsigned turns = 0;
+        bool over;
+
+        give_patterns(rig);
+        run_text(rig, "BF.ADD k a", true);
+        batch_of_names(rig, "EXISTS", 5000, "k");
+        rig->out.len = 0;
+        do {
+            if (turns++ == after) {
+                (void)users_must(rig->service.users, "u", "resetkeys");
+            }
+            over = turn(rig) > 0;
+        } while (!over);
+        if (turns > after) {
+            expect_replies(rig, NO_KEY);
+        } else {
+            expect_replies(rig, ":5000\r\n");
+        }
+        end(rig);
+    }
+}
+
 struct seen {
     char text[512];
 };

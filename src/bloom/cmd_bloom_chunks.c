@@ -238,7 +238,11 @@ cmd_bf_loadchunk(struct request *req)
     if ((iterator != 0 && iterator != 1) || (req->obey && incarnation == 0)) {
         return ERR_BF_NOT_FOUND;
     }
-    return load_header(req, incarnation);
+    err = load_header(req, incarnation);
+    return err == ERR_BFR_BAD_DATA && iterator == 0 &&
+                   req->service->conf->dialect == CONF_DIALECT_REDIS
+               ? ERR_BF_NOT_FOUND /* it was no header */
+               : err;
 }
 
 /* ---- BF.LOAD ------------------------------------------------------------- */

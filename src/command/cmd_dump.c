@@ -249,6 +249,25 @@ is_own_form(struct slice payload)
     return !payload_is_foreign(payload.data, payload.len);
 }
 
+/* Fails if an intact payload is of another type, as far as its checksum does
+ * not take long. */
+static enum err
+refuse_other_type(struct request *req, struct slice payload)
+{
+    enum { CHECKED_MAX = 4 << 20 };
+    char name[PAYLOAD_TYPE_MAX];
+    const char *type = payload.len <= CHECKED_MAX
+                           ? payload_other_type(payload.data, payload.len, name)
+                           : NULL;
+
+    return type == NULL
+               ? OK
+               : request_fail(req, ERR_CUSTOM,
+                              "the payload is of type %.16s, and this server "
+                              "keeps only Bloom filters",
+                              type);
+}
+
 static enum err
 load_payload(struct request *req, const struct restore *how,
              uint64_t *ret_incarnation, struct bloom **ret_bloom)
@@ -264,6 +283,13 @@ load_payload(struct request *req, const struct restore *how,
         made.status = payload_load_any(how->payload.data, how->payload.len,
                                        bloom_make_env(req), &made.incarnation,
                                        &made.bloom);
+    }
+    if (made.status == BLOOM_VERSION || made.status == BLOOM_CORRUPT) {
+        enum err err = refuse_other_type(req, how->payload);
+
+        if (err != OK) {
+            return err;
+        }
     }
     switch (made.status) {
     case BLOOM_VERSION:

@@ -37,6 +37,59 @@ payload_sum_holds(const void *data, size_t len)
                get_u64((const uint8_t *)data + len - SUM_BYTES);
 }
 
+/* RDB versions: 13 is Redis 8's, 80 Valkey 9's, and 81 the next. */
+static bool
+is_known_version(unsigned version)
+{
+    return (version >= 1 && version <= 13) || version == 80 || version == 81;
+}
+
+/* Writes the nine letters that a module's id stands for. */
+static void
+put_module_name(uint64_t id, char *ret_name)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "abcdefghijklmnopqrstuvwxyz0123456789-_";
+
+    id >>= ID_VERSION_BITS;
+    for (int i = 8; i >= 0; i--, id >>= 6) {
+        ret_name[i] = letters[id & 63];
+    }
+    ret_name[9] = '\0';
+}
+
+const char *
+payload_other_type(const void *data, size_t len,
+                   char ret_name[PAYLOAD_TYPE_MAX])
+{
+    static const char *const types[] = {
+        "string", "list",   "set",  "zset", "hash", "zset",   NULL,
+        NULL,     NULL,     "hash", "list", "set",  "zset",   "hash",
+        "list",   "stream", "hash", "zset", "list", "stream", "set",
+        "stream", "hash",   "hash", "hash", "hash",
+    };
+    const uint8_t *end = (const uint8_t *)data + len;
+    struct rdb_in in = { .at = data, .left = len };
+    unsigned type;
+    uint64_t id;
+
+    if (len < 1 + VERSION_BYTES + SUM_BYTES || !payload_sum_holds(data, len) ||
+        !is_known_version(end[-SUM_BYTES - 2] | end[-SUM_BYTES - 1] << 8U)) {
+        return NULL;
+    }
+    type = rdb_byte(&in);
+    if (type != TYPE_MODULE) {
+        return type < sizeof(types) / sizeof(types[0]) ? types[type] : NULL;
+    }
+    id = rdb_length(&in);
+    if (id >> ID_VERSION_BITS == REDISBLOOM_MODULE_ID >> ID_VERSION_BITS ||
+        id >> ID_VERSION_BITS == VALKEYBLOOM_MODULE_ID >> ID_VERSION_BITS) {
+        return NULL;
+    }
+    put_module_name(id, ret_name);
+    return ret_name;
+}
+
 enum bloom_status
 payload_begin(const void *data, size_t len, const struct bloom_env *env,
               struct filling *ret_filling, struct bloom **ret_bloom)

@@ -26,6 +26,13 @@ bool payload_is_foreign(const void *data, size_t len);
 /* Returns whether the last 8 bytes are the CRC of the others. */
 bool payload_sum_holds(const void *data, size_t len);
 
+/* Returns the type of an intact payload that is no filter: "string", "hash", or
+ * the name of a module's type. NULL if it is not intact, of an RDB version that
+ * is not known here, or of a type that is not. */
+enum { PAYLOAD_TYPE_MAX = 16 };
+const char *payload_other_type(const void *data, size_t len,
+                               char ret_name[PAYLOAD_TYPE_MAX]);
+
 /* Makes a filter of a payload of either module, of any RDB version, since the
  * value does not depend on it. On failure *ret_bloom is untouched. Fails with
  * BLOOM_CORRUPT (also for another module's value), BLOOM_VERSION,

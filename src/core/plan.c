@@ -464,7 +464,10 @@ plan_project(const struct bloom_params *params, uint64_t size_limit_bytes,
         return project_generation(params, size_limit_bytes, target, ret_total);
     }
     while (target == 0 || total < target) {
-        status = plan_next(params, &plan, size_limit_bytes, &next);
+        /* valkey-bloom makes such a first layer, but never projects one. */
+        status = plan.count == 0 && params->error_rate <= DBL_MIN
+                     ? BLOOM_RATE_ZERO
+                     : plan_next(params, &plan, size_limit_bytes, &next);
         if (status != BLOOM_OK) {
             break;
         }

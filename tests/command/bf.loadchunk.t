@@ -148,3 +148,10 @@
 < -ERR operation exceeds bloom object memory limit
 > EXISTS n
 < :0
+# With iterator 0 only the headers of old journals come.
+> CONFIG SET dialect redis
+< +OK
+> BF.LOADCHUNK missing 0 x
+< -ERR not found
+> BF.LOADCHUNK missing 1 x
+< -ERR received bad data

@@ -166,6 +166,8 @@ class Filter:
         """Appends a layer. Raises Refused and changes nothing."""
         n = len(self.layers)
         capacity, rate = self.first, self.rate
+        if n == 0 and foretold and rate <= DBL_MIN:
+            raise Refused(RATE_ZERO)
         if n > 0:
             if self.expansion == 0:
                 raise Refused(FULL)

@@ -398,3 +398,24 @@ def test_the_fields_of_redis_come_first_and_in_its_order(
         theirs = names(other)
         servers.wait_until(lambda: names(conn)[:len(theirs)] == theirs,
                            what="the fields of a journal")
+
+
+def test_payloads_of_other_types_are_named(server, start_oracle):
+    """RESTORE, and MIGRATE of a Redis that sends it, say what came."""
+    oracle = start_oracle()
+    made = (("string", ("SET", "k", "v")), ("hash", ("HSET", "k", "a", "1")),
+            ("list", ("RPUSH", "k", "a")), ("set", ("SADD", "k", "1")),
+            ("zset", ("ZADD", "k", "1", "a")), ("stream", ("XADD", "k", "*", "a", "1")))
+    with server.conn() as conn, oracle.conn() as source:
+        for name, words in made:
+            source.call("DEL", "k")
+            source.call(*words)
+            payload = source.call("DUMP", "k")
+            said = str(conn.call("RESTORE", "k", 0, payload))
+            assert said == "ERR the payload is of type %s, and this server keeps " \
+                "only Bloom filters" % name
+            broken = payload[:-1] + bytes([payload[-1] ^ 1])
+            assert "checksum are wrong" in str(conn.call("RESTORE", "k", 0, broken))
+        said = str(source.call("MIGRATE", "127.0.0.1", server.port, "k", 0, 5000))
+        assert "of type stream" in said, said
+        assert source.call("EXISTS", "k") == 1 and conn.call("EXISTS", "k") == 0

@@ -247,3 +247,55 @@ TEST(other_payloads_are_not_taken_for_foreign_ones)
     assert_false(payload_is_foreign("BLMY", 4));
     assert_false(payload_is_foreign("", 0));
 }
+
+/* Frames one byte of type, what follows it, an RDB version, and the checksum.
+ */
+static size_t
+frame(uint8_t *to, const char *value, size_t len, unsigned version)
+{
+    memcpy(to, value, len);
+    put_u16(to + len, (uint16_t)version);
+    put_u64(to + len + 2, crc64(0, to, len + 2));
+    return len + 10;
+}
+
+TEST(an_intact_payload_of_another_type_is_named)
+{
+    static const struct {
+        const char *value;
+        size_t len;
+        const char *type;
+    } rows[] = {
+        { "\0\1a", 3, "string" },
+        { "\4\1\1a\1b", 6, "hash" },
+        { "\x15\0", 2, "stream" },
+        { "\x16\1", 2, "hash" },
+        { "\7\x81\x30\x16\xe5\xa2\x89\x82\x14\x04", 10, "MBbloomCF" },
+        { "\7\x81\x30\x16\xe5\xa2\x89\xbe\xf8\x04", 10, NULL },
+        { "\xf0\1", 2, NULL },
+    };
+    char name[PAYLOAD_TYPE_MAX];
+    uint8_t bytes[64];
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        static const unsigned known[] = { 9, 10, 11, 12, 80 };
+        const char *type;
+        size_t len;
+
+        for (size_t v = 0; v < sizeof(known) / sizeof(known[0]); v++) {
+            len = frame(bytes, rows[i].value, rows[i].len, known[v]);
+            type = payload_other_type(bytes, len, name);
+            if (rows[i].type == NULL) {
+                assert_null(type);
+                continue;
+            }
+            assert_string_equal(rows[i].type, type);
+            bytes[len - 1] ^= 1;
+            assert_null(payload_other_type(bytes, len, name));
+        }
+        len = frame(bytes, rows[i].value, rows[i].len, 99);
+        assert_null(payload_other_type(bytes, len, name));
+    }
+    assert_null(payload_other_type(bytes, 0, name));
+    assert_null(payload_other_type(bytes, 8, name));
+}

@@ -496,3 +496,18 @@ TEST(the_largest_capacity_fits_and_one_more_does_not)
         }
     }
 }
+
+/* valkey-bloom makes a first layer of such a rate, and says 0. */
+TEST(a_rate_that_no_layer_may_have_projects_nothing)
+{
+    struct bloom_params params = params_of(100, 2.2250738585072014e-308, 2);
+    uint64_t total = 1;
+
+    assert_int_equal(BLOOM_OK, plan_project(&params, LIMIT_DEFAULT, 0, &total));
+    assert_int_equal(0, total);
+    assert_int_equal(BLOOM_RATE_ZERO,
+                     plan_project(&params, LIMIT_DEFAULT, 1, NULL));
+    params.error_rate = 2.2250738585072019e-308;
+    assert_int_equal(BLOOM_OK, plan_project(&params, LIMIT_DEFAULT, 0, &total));
+    assert_int_equal(100, total);
+}

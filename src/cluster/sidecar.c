@@ -468,7 +468,7 @@ sidecar_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
     struct sidecar_answer answer =
         sidecar_give_fence(sidecar, ask, leased, empty, ret_granted, now_ms);
 
-    if (sidecar->changed) {
+    if (sidecar->changed && sidecar->topology != NULL) {
         sidecar_show(sidecar); /* before the answer leaves */
     }
     if (answer.kind == SIDECAR_FENCED) {

@@ -3,6 +3,7 @@
  * The handshake, what follows it, and who says what:
  *
  *   REPLCONF capa eof capa psync2       +OK
+ *   REPLCONF version <Valkey's>         +OK, or an error of others
  *   PSYNC ? -1                          +FULLRESYNC <history> <offset>
  *                                       LF as long as the RDB is being made
  *                                       $<bytes> CRLF <RDB>, or
@@ -30,6 +31,7 @@ enum {
     MARK_BYTES = 40,
     LINE_MAX = 1024,
     TURN_MS = 100,
+    BROKEN_MAX = 3,
 };
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -219,10 +221,21 @@ shake(struct following *following, bool *ret_full, uint64_t *ret_offset)
         { "REPLCONF", 8 }, { "capa", 4 },   { "eof", 3 },
         { "capa", 4 },     { "psync2", 6 },
     };
+    static const struct slice version[] = {
+        { "REPLCONF", 8 },
+        { "version", 7 },
+        { "9.1.0", 5 },
+    };
     char line[LINE_MAX];
 
     say(following, capable, 5);
     if (!take_line(following, line)) { /* an old source refuses; no matter */
+        return false;
+    }
+    /* Without it, Valkey 9 writes an RDB for older replicas, and breaks it off
+     * at a value that they do not know. */
+    say(following, version, 3);
+    if (!take_line(following, line)) {
         return false;
     }
     send_psync(following);
@@ -622,8 +635,18 @@ run(struct following *following)
 {
     enum outcome outcome = OUTCOME_LOST;
     bool again = false;
+    unsigned broken = 0; /* links in a row that ended before a first copy */
 
-    while (outcome == OUTCOME_LOST && signals < 2) {
+    /* Until there is a copy, nothing is gained by going on after a signal. */
+    while (outcome == OUTCOME_LOST &&
+           signals < (following->syncs > 0 ? 2 : 1)) {
+        if (broken == BROKEN_MAX) {
+            tool_complain(&following->load->tool, LOAD_UNREADABLE,
+                          "%s: broke the link %u times before the end of its "
+                          "first copy: its log has the reason",
+                          following->load->from.address, broken);
+            return false;
+        }
         if (again) {
             tool_complain(
                 &following->load->tool, 0,
@@ -637,6 +660,7 @@ run(struct following *following)
         outcome = follow_once(following);
         load_link_close(&following->source);
         again = true;
+        broken += following->syncs == 0;
     }
     return outcome == OUTCOME_DONE;
 }

@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -593,6 +594,54 @@ def test_a_redis_server_is_followed(server, start_oracle, diskless):
     assert got["skipped"]["incr"] == got["skipped"]["rpush"] == 300
     assert got["skipped"]["xadd"] == 300
     assert keys(server) == []
+
+
+class Valkey(servers.Process):
+    """valkey-server 9, without persistence."""
+
+    def __init__(self):
+        folder = tempfile.mkdtemp(prefix="bloomery-valkey-")
+        port = servers.free_port()
+        super().__init__([servers.VALKEY / "valkey-server", "--port", port, "--save",
+                          "", "--dir", folder, "--repl-diskless-sync-delay", "0"],
+                         port, folder)
+        self.wait_ready()
+
+
+@pytest.mark.skipif(servers.valkey_missing() is not None, reason="no Valkey 9")
+def test_a_valkey_with_times_to_live_of_fields_is_followed(server):
+    """It breaks its RDB off at such a hash, unless it knows that we can read it."""
+    source = Valkey()
+    try:
+        with source.conn() as conn:
+            conn.call("HSET", "h", "a", "1", "b", "2")
+            assert conn.call("HEXPIRE", "h", "5000", "FIELDS", "1", "a") == [1]
+            conn.call("SET", "s", "x")
+            with Follower(server, source, "--until-idle", 1) as follower:
+                got = figures(follower.end(signals=0))
+        assert got["full copies"] == 1
+        assert got["skipped"]["hashes"] == got["skipped"]["strings"] == 1
+    finally:
+        source.kill()
+        source.remove()
+
+
+def test_a_source_that_never_ends_its_copy_is_an_error(server, source):
+    master = source(ONE)
+    master.breaks = [9] * 9
+    with Follower(server, master) as follower:
+        got = follower.end(UNREADABLE, signals=0)
+    assert b"broke the link 3 times before the end" in got.stderr
+    assert len(master.psyncs) == 3
+
+
+def test_the_first_signal_ends_it_while_there_is_no_copy(server, source):
+    master = source(ONE)
+    master.breaks = [9] * 9
+    with Follower(server, master) as follower:
+        sources.wait_for(lambda: master.psyncs, "PSYNC")
+        got = follower.end(INCOMPLETE)
+    assert len(master.psyncs) <= 2, got
 
 
 def test_a_bloomery_says_how_it_is_followed(server, start_server):

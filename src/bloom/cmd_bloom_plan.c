@@ -15,6 +15,7 @@
  *                               layers when they are full, at most). Of an
  *                               ageing filter all generations together
  */
+#include "base/mem.h"
 #include "bloom/bloom_make.h"
 #include "core/plan.h"
 #include "engine/handlers.h"
@@ -77,32 +78,72 @@ all_bytes(const struct growth *growth)
            growth->plan.line_bytes * growth->ring;
 }
 
+/* ---- the states of growth, in pieces ------------------------------------- */
+
+/* A plan of many layers, which is computed in pieces. */
+struct planning {
+    struct growth growth;
+    struct buf layers; /* their replies */
+    uint64_t limit;
+};
+
 static void
-put_layers(struct reply *reply, const struct bloom_params *params,
-           uint64_t limit)
+forget(void *state)
 {
-    struct growth growth = growth_of(params);
-    size_t place = reply_begin(reply);
+    struct planning *planning = state;
+
+    buf_free(&planning->layers);
+    mem_free(planning);
+}
+
+/* Whether it is time for other clients. The first piece is short, since many
+ * clients may send this at once. */
+static bool
+is_over(const struct request *req, uint32_t steps)
+{
+    enum { FIRST_STEPS = 16 };
+
+    return request_is_late(req) ||
+           (steps >= FIRST_STEPS && request_may_pause(req) &&
+            request_resumed(req) == NULL);
+}
+
+static enum err
+put_layers(struct request *req, const struct bloom_params *params,
+           struct planning *planning)
+{
+    struct reply reply = { &planning->layers, req->reply->resp };
+    struct growth *growth = &planning->growth;
+    uint64_t limit = planning->limit;
     struct plan_layer next;
 
-    while (plan_next(params, &growth.plan, limit, &next) == BLOOM_OK &&
-           (growth.ring == 1 || next.size_bytes <= limit / growth.ring)) {
-        take_layer(params, &next, &growth);
-        reply_map(reply, LAYER_FIELDS);
-        reply_named_int(reply, "capacity", growth.capacity);
-        reply_named_int(reply, "bytes", all_bytes(&growth));
-        reply_named_double(reply, "bits-per-item", bits_per_item(&growth));
-        reply_named_double(reply, "error-rate",
-                           growth.rate < 1 ? growth.rate : 1);
+    for (uint32_t steps = 1;
+         plan_next(params, &growth->plan, limit, &next) == BLOOM_OK &&
+         (growth->ring == 1 || next.size_bytes <= limit / growth->ring);
+         steps++) {
+        take_layer(params, &next, growth);
+        reply_map(&reply, LAYER_FIELDS);
+        reply_named_int(&reply, "capacity", growth->capacity);
+        reply_named_int(&reply, "bytes", all_bytes(growth));
+        reply_named_double(&reply, "bits-per-item", bits_per_item(growth));
+        reply_named_double(&reply, "error-rate",
+                           growth->rate < 1 ? growth->rate : 1);
+        if (is_over(req, steps)) {
+            return ERR_AGAIN;
+        }
     }
-    reply_array_end(reply, place, growth.plan.count);
+    return planning->layers.failed
+               ? planning->layers.over ? ERR_REPLY_LIMIT : ERR_NOMEM
+               : OK;
 }
+
+/* ---- the reply ----------------------------------------------------------- */
 
 static void
 put_plan(struct request *req, const struct bloom_params *params,
-         const struct plan_layer *first)
+         const struct plan_layer *first, struct planning *planning)
 {
-    uint64_t limit = (uint64_t)req->service->conf->bf_memory_usage_limit;
+    uint64_t limit = planning->limit;
     struct reply *reply = req->reply;
     struct growth growth = growth_of(params);
     const struct plan none = growth.plan;
@@ -120,7 +161,32 @@ put_plan(struct request *req, const struct bloom_params *params,
                     plan_next(params, &none, limit, &next) == BLOOM_OK);
     reply_named_int(reply, "largest-capacity", plan_largest(params, limit));
     reply_bulk_text(reply, "layers");
-    put_layers(reply, params, limit);
+    reply_array(reply, planning->growth.plan.count);
+    reply_give(reply, &planning->layers, 0);
+}
+
+static enum err
+plan(struct request *req, const struct bloom_params *params,
+     const struct plan_layer *first)
+{
+    struct planning *planning = request_resumed(req);
+    enum err err;
+
+    if (planning == NULL) {
+        planning = mem_try_zalloc(sizeof(*planning));
+        if (planning == NULL) {
+            return ERR_NOMEM;
+        }
+        planning->growth = growth_of(params);
+        planning->layers.limit = req->reply->buf->limit;
+        planning->limit = (uint64_t)req->service->conf->bf_memory_usage_limit;
+    }
+    err = put_layers(req, params, planning);
+    if (err == OK) {
+        put_plan(req, params, first, planning);
+    }
+    return request_end_piece(req, err, planning, forget,
+                             planning->layers.capacity);
 }
 
 enum err
@@ -150,6 +216,5 @@ cmd_bf_plan(struct request *req)
     if (status != BLOOM_OK) {
         return bloom_make_error(req, status);
     }
-    put_plan(req, &insert.params, &first);
-    return OK;
+    return plan(req, &insert.params, &first);
 }

@@ -19,9 +19,11 @@
  *
  * Of a large filter it reads a sample, so that the lock is not held for long.
  */
+#include "base/mem.h"
 #include "bloom/bloom_make.h"
 #include "core/measure.h"
 #include "engine/handlers.h"
+#include "engine/keys.h"
 
 enum { LINES_READ = 1 << 16 /* of all layers, about */ };
 
@@ -51,63 +53,129 @@ put_layer(struct reply *reply, const struct bloom *bloom, uint32_t index,
     }
 }
 
-/* Appends all layers to `to`, and returns what they are together. */
-static struct stats_of_filter
-put_layers(struct reply *to, const struct bloom *bloom, uint64_t now_ms)
+/* ---- the work, in pieces ------------------------------------------------- */
+
+/* A filter of many layers is measured in pieces. What was measured of it counts
+ * unless it is another filter then, or has fewer generations. */
+struct work {
+    uint64_t incarnation;
+    uint32_t first, next; /* layers: the first that is live, and the next one */
+    struct stats_of_filter all;
+    struct buf layers; /* their replies */
+    bool sizes;        /* it computes the room, behind the layers */
+    struct measure_room room;
+};
+
+static void
+forget(void *state)
 {
-    struct stats_of_filter all = { .clean = 1 };
+    struct work *work = state;
+
+    buf_free(&work->layers);
+    mem_free(work);
+}
+
+static void
+begin(struct request *req, const struct entry *entry, struct work *work)
+{
+    buf_free(&work->layers);
+    *work = (struct work){ .incarnation = entry->incarnation,
+                           .all.clean = 1,
+                           .layers.limit = req->reply->buf->limit };
+    work->first =
+        entry->bloom.count - ageing_layers(&entry->bloom, req->now_ms);
+    work->next = work->first;
+}
+
+static bool
+is_same(const struct request *req, const struct entry *entry,
+        const struct work *work)
+{
+    const struct bloom *bloom = &entry->bloom;
+
+    return work->incarnation == entry->incarnation &&
+           work->next <= bloom->count &&
+           work->first == bloom->count - ageing_layers(bloom, req->now_ms);
+}
+
+/* Whether it is time for other clients. A first piece of some layers is short,
+ * since many clients may send this at once. */
+static bool
+is_over(const struct request *req, uint32_t steps)
+{
+    enum { FIRST_STEPS = 16 };
+
+    return request_is_late(req) ||
+           (steps >= FIRST_STEPS && request_may_pause(req) &&
+            request_resumed(req) == NULL);
+}
+
+/* Measures the layers that are left. ERR_AGAIN: it is time for others. */
+static enum err
+measure_layers(struct request *req, const struct bloom *bloom,
+               struct work *work, uint32_t *steps)
+{
+    struct reply to = { &work->layers, req->reply->resp };
     uint64_t share = measure_share(bloom, LINES_READ);
     struct measured measured;
 
-    uint32_t live = ageing_layers(bloom, now_ms);
-
-    reply_array(to, live);
-    for (uint32_t i = bloom->count - live;
-         measure_layer(bloom, i, share, &measured); i++) {
-        put_layer(to, bloom, i, &measured, now_ms);
-        all.clean *= 1 - measured.rate;
-        all.lines += (double)measured.lines;
-        all.lines_read += (double)measured.lines_read;
+    while (measure_layer(bloom, work->next, share, &measured)) {
+        put_layer(&to, bloom, work->next++, &measured, req->now_ms);
+        work->all.clean *= 1 - measured.rate;
+        work->all.lines += (double)measured.lines;
+        work->all.lines_read += (double)measured.lines_read;
+        if (is_over(req, ++*steps)) {
+            return ERR_AGAIN;
+        }
     }
-    return all;
+    return OK;
 }
+
+static enum err
+go_on(struct request *req, const struct bloom *bloom, struct work *work)
+{
+    uint64_t limit = (uint64_t)req->service->conf->bf_memory_usage_limit;
+    uint32_t steps = 0;
+    enum err err = measure_layers(req, bloom, work, &steps);
+
+    if (err == OK && work->layers.failed) {
+        return work->layers.over ? ERR_REPLY_LIMIT : ERR_NOMEM;
+    }
+    if (err == OK && !work->sizes) {
+        work->sizes = true;
+        measure_room_begin(&work->room, bloom, limit);
+    }
+    while (err == OK && measure_room_step(&work->room)) {
+        err = is_over(req, ++steps) ? ERR_AGAIN : OK;
+    }
+    return err;
+}
+
+/* ---- the reply ----------------------------------------------------------- */
 
 /* Appends how many items there is room for: in the newest layer, or in the
  * first one of the generation that the next add begins; and below the limit. */
 static void
-put_room(struct reply *reply, const struct bloom *bloom, uint64_t limit,
+put_room(struct reply *reply, const struct bloom *bloom, uint64_t room,
          uint64_t now_ms)
 {
     uint64_t fresh = ageing_room(bloom, now_ms);
     uint64_t layer = fresh > 0 ? fresh : measure_layer_room(bloom);
-    uint64_t room = measure_room(bloom, limit);
 
     reply_named_int(reply, "items-until-next-layer", layer);
     reply_named_int(reply, "items-until-limit", room < layer ? layer : room);
 }
 
-enum err
-cmd_bf_stats(struct request *req)
+static void
+put_stats(struct request *req, const struct bloom *bloom, struct work *work)
 {
-    const struct bloom *bloom = bloom_make_find(req);
-    uint64_t limit = (uint64_t)req->service->conf->bf_memory_usage_limit;
     struct bloom_info info = { .struct_size = sizeof(info) };
     struct bloom_params params = { .struct_size = sizeof(params) };
-    struct buf layers = { .limit = req->reply->buf->limit };
-    struct reply into = { &layers, req->reply->resp };
+    const struct stats_of_filter *all = &work->all;
     struct reply *reply = req->reply;
-    struct stats_of_filter all;
 
-    if (bloom == NULL || bloom_is_incomplete(bloom)) {
-        return bloom == NULL ? ERR_BF_NOT_FOUND : ERR_BF_INCOMPLETE;
-    }
     bloom_get_info(bloom, &info);
     bloom_get_params(bloom, &params);
-    all = put_layers(&into, bloom, req->now_ms);
-    if (layers.failed) {
-        buf_free(&layers);
-        return layers.over ? ERR_REPLY_LIMIT : ERR_NOMEM;
-    }
     reply_map(reply, params.seconds > 0 ? 13 : 11);
     reply_bulk_text(reply, "kind");
     reply_bulk_text(reply, bloom_kind_name(bloom_kind(bloom)));
@@ -115,10 +183,10 @@ cmd_bf_stats(struct request *req)
     reply_named_int(reply, "capacity", info.capacity);
     reply_named_int(reply, "bytes", info.size_bytes);
     reply_named_double(reply, "error-rate-asked", params.error_rate);
-    reply_named_double(reply, "error-rate", 1 - all.clean);
-    put_room(reply, bloom, limit, req->now_ms);
+    reply_named_double(reply, "error-rate", 1 - all->clean);
+    put_room(reply, bloom, work->room.room, req->now_ms);
     reply_named_double(reply, "sampled",
-                       all.lines > 0 ? all.lines_read / all.lines : 1);
+                       all->lines > 0 ? all->lines_read / all->lines : 1);
     if (params.seconds > 0) {
         reply_named_int(reply, "seconds", params.seconds);
         reply_named_int(reply, "generations", params.generations);
@@ -126,6 +194,34 @@ cmd_bf_stats(struct request *req)
     reply_bulk_text(reply, "hash");
     reply_bulk_text(reply, bloom_is_keyed(bloom) ? "keyed" : "plain");
     reply_bulk_text(reply, "layers");
-    reply_give(reply, &layers, 0);
-    return OK;
+    reply_array(reply, work->next - work->first);
+    reply_give(reply, &work->layers, 0);
+}
+
+enum err
+cmd_bf_stats(struct request *req)
+{
+    struct work *work = request_resumed(req);
+    const struct entry *entry =
+        work == NULL ? keys_find(req, &req->key)
+                     : keyspace_find(req->keyspace, &req->key, req->now_ms);
+    enum err err;
+
+    if (entry == NULL || bloom_is_incomplete(&entry->bloom)) {
+        return entry == NULL ? ERR_BF_NOT_FOUND : ERR_BF_INCOMPLETE;
+    }
+    if (work == NULL) {
+        work = mem_try_zalloc(sizeof(*work));
+        if (work == NULL) {
+            return ERR_NOMEM;
+        }
+        begin(req, entry, work);
+    } else if (!is_same(req, entry, work)) {
+        begin(req, entry, work);
+    }
+    err = go_on(req, &entry->bloom, work);
+    if (err == OK) {
+        put_stats(req, &entry->bloom, work);
+    }
+    return request_end_piece(req, err, work, forget, work->layers.capacity);
 }

@@ -157,28 +157,39 @@ measure_layer_room(const struct bloom *bloom)
                                             : 0;
 }
 
-uint64_t
-measure_room(const struct bloom *bloom, uint64_t limit_bytes)
+void
+measure_room_begin(struct measure_room *room, const struct bloom *bloom,
+                   uint64_t limit_bytes)
 {
-    struct bloom_params params = { .struct_size = sizeof(params) };
-    uint64_t room = measure_layer_room(bloom);
-    struct plan plan = bloom_plan(bloom, limit_bytes, &params);
+    *room = (struct measure_room){ .params.struct_size = sizeof(room->params),
+                                   .limit_bytes = limit_bytes,
+                                   .room = measure_layer_room(bloom) };
+    room->plan = bloom_plan(bloom, limit_bytes, &room->params);
+}
+
+bool
+measure_room_step(struct measure_room *room)
+{
+    struct plan *plan = &room->plan;
     struct plan_layer next;
 
-    while (plan_next(&params, &plan, limit_bytes, &next) == BLOOM_OK) {
-        if (next.capacity >= BLOOM_CAPACITY_MAX - room) {
-            return BLOOM_CAPACITY_MAX;
-        }
-        room += next.capacity;
-        plan.count++;
-        plan.capacity = next.capacity;
-        plan.line_bytes += next.line_bytes;
-        plan.module_bytes = next.module_bytes;
-        plan.rate = params.kind == BLOOM_REDISBLOOM
-                        ? plan.rate * REDISBLOOM_TIGHTENING
-                        : 0;
+    if (room->room == BLOOM_CAPACITY_MAX ||
+        plan_next(&room->params, plan, room->limit_bytes, &next) != BLOOM_OK) {
+        return false;
     }
-    return room;
+    if (next.capacity >= BLOOM_CAPACITY_MAX - room->room) {
+        room->room = BLOOM_CAPACITY_MAX;
+        return false;
+    }
+    room->room += next.capacity;
+    plan->count++;
+    plan->capacity = next.capacity;
+    plan->line_bytes += next.line_bytes;
+    plan->module_bytes = next.module_bytes;
+    plan->rate = room->params.kind == BLOOM_REDISBLOOM
+                     ? plan->rate * REDISBLOOM_TIGHTENING
+                     : 0;
+    return true;
 }
 
 const char *

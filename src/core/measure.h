@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/bloom.h"
+#include "core/plan.h"
 
 /* One layer, on all lines or on a sample of them. */
 struct measured {
@@ -34,6 +35,16 @@ uint64_t measure_share(const struct bloom *bloom, uint64_t lines);
 /* Returns how many more items fit the newest layer. */
 uint64_t measure_layer_room(const struct bloom *bloom);
 
-/* Returns how many more items fit before the filter is full or would exceed the
- * limit; at most BLOOM_CAPACITY_MAX. Takes a few microseconds a layer. */
-uint64_t measure_room(const struct bloom *bloom, uint64_t limit_bytes);
+/* How many more items fit before the filter is full or would exceed the limit;
+ * at most BLOOM_CAPACITY_MAX. It is computed layer by layer, each in a few
+ * microseconds: a step returns false behind the last one, and needs no filter.
+ */
+struct measure_room {
+    struct bloom_params params;
+    struct plan plan;
+    uint64_t limit_bytes;
+    uint64_t room; /* of the layers so far */
+};
+void measure_room_begin(struct measure_room *room, const struct bloom *bloom,
+                        uint64_t limit_bytes);
+bool measure_room_step(struct measure_room *room);

@@ -66,7 +66,7 @@ rights_note(const struct request *req, const char *reason, struct slice object,
 
 enum {
     SLICE_WORK = 1 << 16, /* about half a millisecond */
-    SHORT_WORK = 1 << 12
+    SHORT_WORK = 1 << 12  /* of the first slice: many clients may ask at once */
 };
 
 /* A check that takes more than a slice. */
@@ -118,7 +118,8 @@ rights_of(const struct user *user, struct request *req,
     enum denial denial;
 
     *ret_at = 0;
-    denial = go_on(user, &query, walk, SLICE_WORK, ret_at);
+    denial = go_on(user, &query, walk, kept != NULL ? SLICE_WORK : SHORT_WORK,
+                   ret_at);
     if (denial != UNDECIDED || kept != NULL) {
         return denial;
     }
@@ -169,7 +170,8 @@ check(const struct request *req, size_t *ret_at)
     struct rights_walk *kept = may_pause ? session->rights : NULL;
     struct rights_walk first = { .changed = user->changed };
     struct rights_walk *walk = kept != NULL ? kept : &first;
-    enum denial denial = go_on(user, &query, walk, SLICE_WORK, ret_at);
+    enum denial denial = go_on(user, &query, walk,
+                               kept != NULL ? SLICE_WORK : SHORT_WORK, ret_at);
 
     if (denial != UNDECIDED || kept != NULL) {
         return denial;

@@ -63,19 +63,19 @@ conn_resume_later(struct conn *conn)
 }
 
 void
-conn_begin_turns(struct loop *loop, struct conn **batch)
+conn_begin_turns(struct loop *loop)
 {
-    *batch = loop->resumable;
-    loop->resumable = NULL;
-    if (*batch != NULL) {
-        (*batch)->waiting_at = batch;
+    if (loop->turns == NULL && loop->resumable != NULL) {
+        loop->turns = loop->resumable;
+        loop->turns->waiting_at = &loop->turns;
+        loop->resumable = NULL;
     }
 }
 
 struct conn *
-conn_next_turn(struct conn **batch)
+conn_next_turn(struct loop *loop)
 {
-    struct conn *conn = *batch;
+    struct conn *conn = loop->turns;
 
     if (conn != NULL) {
         leave_waiting(conn);

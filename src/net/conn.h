@@ -223,10 +223,10 @@ void conn_resume_later(struct conn *conn);
  * at_least_ms have passed. */
 void conn_park(struct conn *conn, enum conn_wait wait, uint32_t at_least_ms);
 
-/* Empties loop->resumable into BATCH; takes the first connection out of it, or
- * returns NULL. */
-void conn_begin_turns(struct loop *loop, struct conn **batch);
-struct conn *conn_next_turn(struct conn **batch);
+/* Moves loop->resumable to loop->turns, if those of before are all served; takes
+ * the first connection out of loop->turns, or returns NULL. */
+void conn_begin_turns(struct loop *loop);
+struct conn *conn_next_turn(struct loop *loop);
 
 /* Moves parked connections to `resumable`: those whose event may have come, or
  * all that wait for room. */

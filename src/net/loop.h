@@ -111,6 +111,7 @@ struct loop {
     /* Connections that wait, by conn->wait: for their turn, or for an event or
      * for room (parked). A connection is in one of them at most. */
     struct conn *resumable, *parked, *parked_for_room;
+    struct conn *turns; /* of `resumable`: those that are served now */
 
     const _Atomic uint64_t *released; /* the environment's, never NULL */
     const atomic_bool *gives_up;      /* likewise */

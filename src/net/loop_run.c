@@ -69,7 +69,8 @@ resume_all(struct loop *loop)
 {
     serve_resume_all(loop);
     link_resume_all(loop);
-    if (loop->resumable == NULL && loop->links_soon == NULL) {
+    if (loop->resumable == NULL && loop->turns == NULL &&
+        loop->links_soon == NULL) {
         (void)uv_idle_stop(&loop->idle);
     }
 }

@@ -305,18 +305,23 @@ serve_kept(struct conn *conn)
     settle(conn);
 }
 
+/* Connections that do their work in pieces may be many. So after some of them
+ * the loop looks for new input. */
 void
 serve_resume_all(struct loop *loop)
 {
-    struct conn *batch;
+    uint64_t end_ns = clock_mono_ns() + LOOP_TURN_US * (uint64_t)1000;
     struct conn *conn;
 
-    conn_begin_turns(loop, &batch);
-    while ((conn = conn_next_turn(&batch)) != NULL) {
+    conn_begin_turns(loop);
+    while ((conn = conn_next_turn(loop)) != NULL) {
         if (!conn_must_wait(conn)) {
             serve_kept(conn);
         } else {
             settle(conn);
+        }
+        if (clock_mono_ns() >= end_ns) {
+            return;
         }
     }
 }

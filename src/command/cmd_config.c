@@ -6,12 +6,14 @@
 #include "admin/conf_file.h"
 #include "base/glob.h"
 #include "base/longest.h"
+#include "base/mem.h"
 #include "base/metrics.h"
 #include "cluster/cluster.h"
 #include "engine/handlers.h"
 #include "engine/request.h"
 #include "info/info_persist.h"
 #include "info/info_replication.h"
+#include "persist/figures.h"
 
 /* Finds the name under which GET shows an option: as spelt in a pattern without
  * special characters, since clients look for what they wrote; else as in the
@@ -166,6 +168,56 @@ cmd_config_get(struct request *req)
     return err;
 }
 
+/* Waits for the journal that was switched on: `failures` is how many attempts
+ * to begin it had failed before. */
+static enum err
+await_journal(struct request *req, uint64_t *failures)
+{
+    struct persist_info info;
+    const struct journal_status *journal = &info.journal;
+
+    persist_get_info(req->service->persist, &info);
+    if (!info.appendonly) {
+        return request_fail(req, ERR_CUSTOM,
+                            "appendonly was switched off before there was a "
+                            "journal");
+    }
+    if (journal->on && !journal->building && !journal->holding &&
+        !journal->faulted) {
+        reply_ok(req->reply);
+        return OK;
+    }
+    if (info.rewrite_failures > *failures) {
+        return request_fail(req, ERR_CUSTOM,
+                            "appendonly is on, but the journal cannot be "
+                            "written; see the server's log. The server tries "
+                            "again, and INFO says journal_state:on when the "
+                            "journal has all data");
+    }
+    request_wait(req, failures, mem_free);
+    return ERR_AGAIN;
+}
+
+/* Replies when every change is journaled. A transaction cannot wait. */
+static enum err
+begin_to_await(struct request *req)
+{
+    struct persist *persist = req->service->persist;
+    struct persist_info info;
+    uint64_t *failures;
+
+    if (persist == NULL || !request_may_pause(req) ||
+        atomic_load(&req->service->loading)) {
+        reply_ok(req->reply);
+        return OK;
+    }
+    failures = mem_alloc(sizeof(*failures));
+    persist_get_info(persist, &info);
+    *failures = info.rewrite_failures;
+    request_wait(req, failures, mem_free);
+    return ERR_AGAIN;
+}
+
 /* Sets the options in `fresh`, and takes it over if all of them are good. */
 static enum err
 set_in(struct request *req, struct conf *fresh)
@@ -187,6 +239,9 @@ set_in(struct request *req, struct conf *fresh)
     }
     conf_take(service->conf, fresh, &changes);
     service->conf_changed(service->ctx, &changes);
+    if (changes.changed[CONF_OPTION_appendonly] && service->conf->appendonly) {
+        return begin_to_await(req);
+    }
     reply_ok(req->reply);
     return OK;
 }
@@ -198,6 +253,9 @@ cmd_config_set(struct request *req)
     struct conf fresh;
     enum err err;
 
+    if (request_resumed(req) != NULL) {
+        return await_journal(req, request_resumed(req));
+    }
     if (req->argc % 2 != 0) {
         return ERR_SYNTAX;
     }

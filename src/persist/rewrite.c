@@ -350,6 +350,7 @@ rewrite_committed(struct persist *persist)
     persist->info.rewrites++;
     persist->step = STEP_NONE;
     requests_settle(&persist->requests[PERSIST_REWRITE], true);
+    persist->options.hooks.moved(persist->options.hooks.ctx);
     log_notice("persist.rewrite", "rewrote the journal",
                "base=%llu generation=%llu bytes=%llu ms=%llu",
                (unsigned long long)rewrite->number,

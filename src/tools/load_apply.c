@@ -582,7 +582,9 @@ load_rdb_report(const struct rdb_result *result)
     load_report_format("written by", "%s, RDB version %u",
                        result->product[0] != '\0' ? result->product : "unknown",
                        result->version);
-    load_report_text("checksum", result->checked ? "holds" : "none");
+    load_report_text("checksum", result->checked            ? "holds"
+                                 : result->status == RDB_OK ? "none"
+                                                            : "not verified");
     load_report_number("filters found", result->filters);
     for (int kind = 0; kind < RDB_KIND_COUNT; kind++) {
         if (result->skipped[kind] > 0) {

@@ -8,7 +8,6 @@
  */
 #include "tools/load_copy.h"
 
-#include "base/clock.h"
 #include "base/num.h"
 #include "base/random.h"
 #include "tools/load_report.h"
@@ -92,6 +91,38 @@ drop_part(struct copying *copying, struct slice key)
                                2);
 }
 
+static bool
+is_refused_command(struct slice error)
+{
+    static const char *const starts[] = { "ERR unknown command", "NOPERM" };
+
+    for (size_t i = 0; i < 2; i++) {
+        if (error.len >= strlen(starts[i]) &&
+            memcmp(error.data, starts[i], strlen(starts[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Says why the pieces of a filter cannot be had. A valkey-bloom has none, and
+ * then only the length of the dump is in the way. */
+static void
+refuse_pieces(struct copying *copying, struct slice key, struct slice error)
+{
+    if (!copying->no_dump && is_refused_command(error)) {
+        load_target_refuse(&copying->target, copying->source.db, key,
+                           "its dump is longer than proto-max-bulk-len of the "
+                           "server (%" PRIu64 "), and the source has no "
+                           "BF.SCANDUMP: raise that option, or use --follow",
+                           copying->target.bulk_max);
+        return;
+    }
+    load_target_refuse(&copying->target, copying->source.db, key,
+                       "the source refuses BF.SCANDUMP: %.*s",
+                       slice_shown(error), error.data);
+}
+
 /* Brings the pieces into the part. Sets *ret_whole: they belong together. An
  * error of the source leaves it false and sets *ret_over, and so does a server
  * that refuses the header, because it would refuse every piece. */
@@ -130,9 +161,7 @@ gather(struct copying *copying, struct slice key, bool *ret_whole,
         last = iterator;
     }
     if (ok && iterator == UINT64_MAX) {
-        load_target_refuse(&copying->target, copying->source.db, key,
-                           "the source refuses BF.SCANDUMP: %.*s",
-                           slice_shown(data), data.data);
+        refuse_pieces(copying, key, data);
         copying->target.refused++;
         *ret_over = true;
     } else if (ok && !*ret_over) {
@@ -146,19 +175,19 @@ gather(struct copying *copying, struct slice key, bool *ret_whole,
 
 /* Gives the part its name and its time to live. */
 static bool
-name_part(struct copying *copying, struct slice key, int64_t ttl_ms)
+name_part(struct copying *copying, struct slice key, int64_t at_ms)
 {
     char digits[NUM_U64_MAX];
     const struct slice part = slice_of(copying->part);
     const struct slice rename[] = { slice_lit("RENAME"), part, key };
     const struct slice expire[] = {
-        slice_lit("PEXPIRE"),
+        slice_lit("PEXPIREAT"),
         part,
-        { digits, num_format_u64((uint64_t)ttl_ms, digits) },
+        { digits, num_format_u64((uint64_t)at_ms, digits) },
     };
 
-    if (ttl_ms > 0 && !load_target_command(&copying->target, copying->source.db,
-                                           key, expire, 3)) {
+    if (at_ms > 0 && !load_target_command(&copying->target, copying->source.db,
+                                          key, expire, 3)) {
         return false;
     }
     copying->target.restored++;
@@ -167,7 +196,7 @@ name_part(struct copying *copying, struct slice key, int64_t ttl_ms)
 }
 
 static bool
-copy_pieces(struct copying *copying, struct slice key, int64_t ttl_ms)
+copy_pieces(struct copying *copying, struct slice key, int64_t at_ms)
 {
     bool whole = false, over = false, go = false;
 
@@ -187,7 +216,7 @@ copy_pieces(struct copying *copying, struct slice key, int64_t ttl_ms)
                                        key) == LOAD_KEY_LOST;
     }
     if (whole && !over) {
-        return name_part(copying, key, ttl_ms);
+        return name_part(copying, key, at_ms);
     }
     if (!over) {
         load_target_refuse(&copying->target, copying->source.db, key,
@@ -219,32 +248,15 @@ take_size(struct copying *copying, uint64_t *ret_bytes)
     return true;
 }
 
-static bool
-is_refused_command(struct slice error)
-{
-    static const char *const starts[] = { "ERR unknown command", "NOPERM" };
-
-    for (size_t i = 0; i < 2; i++) {
-        if (error.len >= strlen(starts[i]) &&
-            memcmp(error.data, starts[i], strlen(starts[i])) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Takes the replies about one filter: its time to live and its dump. */
 static bool
 take_dump(struct copying *copying, struct slice key)
 {
     struct slice reply, payload;
-    int64_t ttl_ms = -2;
+    int64_t at_ms = -2;
 
-    if (!load_link_reply(&copying->source.link, &reply)) {
+    if (!load_scan_take_expiry(&copying->source, &at_ms)) {
         return false;
-    }
-    if (!load_reply_integer(reply, &ttl_ms)) {
-        return load_scan_complain(&copying->source, reply);
     }
     if (!load_link_reply(&copying->source.link, &reply)) {
         return false;
@@ -267,22 +279,21 @@ take_dump(struct copying *copying, struct slice key)
         return true;
     }
     return load_target_restore(&copying->target, copying->source.db, key,
-                               ttl_ms > 0 ? clock_wall_ms() + (uint64_t)ttl_ms
-                                          : 0,
-                               payload, slice_lit(""));
+                               at_ms > 0 ? (uint64_t)at_ms : 0, payload,
+                               slice_lit(""));
 }
 
 /* Copies a filter by pieces. */
 static bool
 copy_long(struct copying *copying, struct slice key)
 {
-    int64_t ttl_ms = -2;
+    int64_t at_ms = -2;
 
-    if (!load_scan_ttl(&copying->source, key, &ttl_ms)) {
+    if (!load_scan_expiry(&copying->source, key, &at_ms)) {
         return false;
     }
-    copying->gone += ttl_ms == -2;
-    return ttl_ms == -2 || copy_pieces(copying, key, ttl_ms);
+    copying->gone += at_ms == -2;
+    return at_ms == -2 || copy_pieces(copying, key, at_ms);
 }
 
 /* ---- one SCAN ------------------------------------------------------------ */
@@ -372,7 +383,7 @@ ask_dumps(struct copying *copying, size_t *at, size_t *index)
            buf_next_item(&copying->source.names, &next, &name) &&
            !is_long(copying, size_at(copying, *index))) {
         bytes += size_at(copying, (*index)++);
-        send_key(copying, "PTTL", name);
+        send_key(copying, load_scan_expiry_command(&copying->source), name);
         send_key(copying, "DUMP", name);
         *at = next;
         count++;

@@ -331,17 +331,17 @@ fetch(struct exporting *exporting, struct slice key, struct bloom **ret_bloom)
 static bool
 export_one(struct exporting *exporting, struct slice key)
 {
-    int64_t ttl_ms = -2;
+    int64_t at_ms = -2;
     struct bloom *bloom = NULL;
     enum fetched fetched = FETCHED_GONE;
     uint64_t expires_at_ms;
     bool ok = true;
 
-    if (!load_scan_ttl(&exporting->source, key, &ttl_ms)) {
+    if (!load_scan_expiry(&exporting->source, key, &at_ms)) {
         return false;
     }
-    expires_at_ms = ttl_ms >= 0 ? clock_wall_ms() + (uint64_t)ttl_ms : 0;
-    if (ttl_ms != -2) {
+    expires_at_ms = at_ms >= 0 ? (uint64_t)at_ms : 0;
+    if (at_ms != -2) {
         fetched = fetch(exporting, key, &bloom);
     }
     switch (fetched) {

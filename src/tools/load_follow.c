@@ -679,6 +679,9 @@ report(struct following *following, bool ok)
                       "stopped before the end: what the source did after its "
                       "offset %" PRIu64 " is missing",
                       following->confirmed);
+    } else if (following->target.refused > 0 ||
+               following->target.load->tool.status != 0) {
+        load_report_text("missing", "what is named above");
     } else {
         load_report_text("missing", "nothing up to this offset");
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/load_scan.h"
 
+#include "base/clock.h"
 #include "base/num.h"
 #include "tools/load_target.h"
 
@@ -19,8 +20,17 @@ load_scan_complain(struct load_scan *scan, struct slice reply)
 bool
 load_scan_open(struct load *load, struct load_scan *ret_scan)
 {
+    struct slice reply;
+    int64_t at_ms;
+
     *ret_scan = (struct load_scan){ .load = load };
-    return load_link_open(load, &load->from, &ret_scan->link);
+    if (!load_link_open(load, &load->from, &ret_scan->link) ||
+        !load_link_ask(&ret_scan->link, &reply, "PEXPIRETIME", "bloomery-load",
+                       NULL)) {
+        return false;
+    }
+    ret_scan->has_expiretime = load_reply_integer(reply, &at_ms);
+    return true;
 }
 
 void
@@ -32,18 +42,38 @@ load_scan_close(struct load_scan *scan)
 
 /* ---- one filter ---------------------------------------------------------- */
 
-bool
-load_scan_ttl(struct load_scan *scan, struct slice key, int64_t *ret_ttl_ms)
+const char *
+load_scan_expiry_command(const struct load_scan *scan)
 {
-    const struct slice words[] = { slice_lit("PTTL"), key };
-    struct slice reply;
+    return scan->has_expiretime ? "PEXPIRETIME" : "PTTL";
+}
 
-    load_link_send(&scan->link, words, 2);
+bool
+load_scan_take_expiry(struct load_scan *scan, int64_t *ret_at_ms)
+{
+    struct slice reply;
+    int64_t at_ms = 0;
+
     if (!load_link_reply(&scan->link, &reply)) {
         return false;
     }
-    return load_reply_integer(reply, ret_ttl_ms) ||
-           load_scan_complain(scan, reply);
+    if (!load_reply_integer(reply, &at_ms)) {
+        return load_scan_complain(scan, reply);
+    }
+    *ret_at_ms = at_ms < 0 || scan->has_expiretime
+                     ? at_ms
+                     : at_ms + (int64_t)clock_wall_ms();
+    return true;
+}
+
+bool
+load_scan_expiry(struct load_scan *scan, struct slice key, int64_t *ret_at_ms)
+{
+    const struct slice words[] = { slice_of(load_scan_expiry_command(scan)),
+                                   key };
+
+    load_link_send(&scan->link, words, 2);
+    return load_scan_take_expiry(scan, ret_at_ms);
 }
 
 bool

@@ -14,6 +14,7 @@ struct load_scan {
     uint64_t db;           /* that is selected */
     struct buf names;      /* items: filters, of which some may come again */
     bool asks_types;       /* the source's SCAN has no TYPE */
+    bool has_expiretime;   /* it has PEXPIRETIME: Redis 7, Valkey */
     bool (*visit)(void *ctx);
     void *ctx;
 };
@@ -29,10 +30,14 @@ bool load_scan_all(struct load_scan *scan, bool (*visit)(void *ctx), void *ctx);
 /* Prints an unexpected reply of the source, and returns false. */
 bool load_scan_complain(struct load_scan *scan, struct slice reply);
 
-/* Asks for the time to live of a key, in ms, as PTTL has it: -1 without, -2 if
- * the key is missing. */
-bool load_scan_ttl(struct load_scan *scan, struct slice key,
-                   int64_t *ret_ttl_ms);
+/* Asks when a key expires, in ms since 1970: -1 for never, -2 if the key is
+ * missing. A source that only knows what is left of its time gives the moment
+ * up to what the reply took. The parts may be used apart: the command to send,
+ * and its reply. */
+const char *load_scan_expiry_command(const struct load_scan *scan);
+bool load_scan_take_expiry(struct load_scan *scan, int64_t *ret_at_ms);
+bool load_scan_expiry(struct load_scan *scan, struct slice key,
+                      int64_t *ret_at_ms);
 
 /* Asks for the piece at an iterator. Returns the next iterator and the bytes,
  * which are valid until the next question; of a refusal UINT64_MAX and its

@@ -501,8 +501,8 @@ take_checksum(struct rdb *rdb)
     if (!rdb_take(&rdb->in, bytes, sizeof(bytes))) {
         return false;
     }
-    rdb->result->checked = get_u64(bytes) != 0;
-    return !rdb->result->checked || get_u64(bytes) == crc ||
+    rdb->result->checked = get_u64(bytes) == crc;
+    return rdb->result->checked || get_u64(bytes) == 0 ||
            rdb_fail(
                &rdb->in, RDB_DAMAGED, at,
                "the checksum does not hold: some of its bytes are damaged");

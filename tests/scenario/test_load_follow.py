@@ -476,6 +476,7 @@ def test_a_refused_command_is_named_and_counted(server, source):
         got = follower.end(INCOMPLETE)
     assert b"key 'bad' of database 0: " in got.stderr
     assert keys(server) == [b"good"] and figures(got)["refused"] == 1
+    assert figures(got)["missing"] == "what is named above"
 
 
 def test_scripts_are_reported(server, source):

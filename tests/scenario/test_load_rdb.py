@@ -378,6 +378,7 @@ def test_a_damaged_checksum(server, tmp_path, small):
     got = load_rdb(server, written(tmp_path, bytes(data)), status=UNREADABLE)
     assert b"at offset %d: the checksum does not hold" % (len(data) - 8) \
         in got.stderr
+    assert b"not verified" in got.stdout and b"holds" not in got.stdout
 
 
 def test_a_file_cut_anywhere(server, tmp_path, small):

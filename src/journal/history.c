@@ -122,6 +122,28 @@ history_common(const struct history *ours, uint64_t our_end,
     }
 }
 
+void
+history_extend(struct history *history, const struct history *older)
+{
+    int count = 0;
+    int at = strcmp(history->id, older->id) == 0 ? 0 : -1;
+
+    while (count < HISTORY_PAST_MAX && history->past[count].id[0] != '\0') {
+        if (strcmp(history->past[count].id, older->id) == 0) {
+            at = count + 1; /* so many are newer than the older record */
+        }
+        count++;
+    }
+    if (at < 0 || older->id[0] == '\0') {
+        return;
+    }
+    for (int i = count - at; i < HISTORY_PAST_MAX && count < HISTORY_PAST_MAX &&
+                             older->past[i].id[0] != '\0';
+         i++) {
+        history->past[count++] = older->past[i];
+    }
+}
+
 bool
 history_is_id(struct slice text)
 {

@@ -35,6 +35,10 @@ void history_begin(struct history *history, const char *id);
  * one. */
 void history_go_on(struct history *history, const char *id, uint64_t position);
 
+/* Adds the past of `older`, an earlier record of this history or of one in its
+ * past: a base does not say which histories came before its own. */
+void history_extend(struct history *history, const struct history *older);
+
 /* Whether a server at this position of history `id` has the same data as this
  * history there. */
 bool history_covers(const struct history *history, struct slice id,

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "journal/group.h"
+#include "journal/kept.h"
 #include "persist/directory.h"
 #include "persist/persist_state.h"
 
@@ -60,7 +61,7 @@ is_ours(const char *name)
     }
     memcpy(stem, name, len);
     stem[len] = '\0';
-    return manifest_is_file_name(stem) ||
+    return manifest_is_file_name(stem) || strcmp(stem, KEPT_NAME) == 0 ||
            strcmp(name, MANIFEST_NAME ".tmp") == 0;
 }
 
@@ -86,22 +87,56 @@ void
 journal_dir_clean(const struct persist *persist,
                   const struct manifest *manifest)
 {
-    DIR *dir = persist->files.doubt == DOUBT_MANY
+    struct manifest *kept = mem_try_alloc(sizeof(*kept));
+    DIR *dir = persist->files.doubt == DOUBT_MANY || kept == NULL
                    ? NULL
                    : file_list_dir(persist->journal_fd);
     struct dirent *entry;
 
     if (dir == NULL) {
+        mem_free(kept);
         return;
     }
+    (void)kept_load(persist->journal_fd, kept);
     while ((entry = readdir(dir)) != NULL) {
         if (is_ours(entry->d_name) && !is_named(manifest, entry->d_name) &&
+            !kept_has(kept, entry->d_name) &&
+            (kept->count == 0 || strcmp(entry->d_name, KEPT_NAME) != 0) &&
             !(persist->files.doubt == DOUBT_ONE &&
               is_named(&persist->files.doubtful, entry->d_name))) {
             (void)!file_unlink(persist->journal_fd, entry->d_name);
         }
     }
     (void)closedir(dir);
+    mem_free(kept);
+}
+
+void
+journal_dir_keep(const struct persist *persist, const struct manifest *fresh,
+                 uint64_t needed, uint64_t limit_bytes)
+{
+    struct manifest *kept = mem_try_zalloc(sizeof(*kept));
+    uint64_t bytes = 0;
+    int error = kept == NULL ? ENOMEM : 0;
+
+    if (error == 0 && limit_bytes > 0) {
+        (void)kept_load(persist->journal_fd, kept);
+        bytes = kept_extend(persist->journal_fd, kept, &persist->files.manifest,
+                            fresh, needed, limit_bytes);
+    }
+    if (error == 0) {
+        error = kept_store(persist->journal_fd, kept);
+    }
+    if (error != 0) {
+        log_warn("persist.rewrite", "cannot keep what a merge may need",
+                 "dir=\"%s\" error=\"%s\"", persist->journal_dir,
+                 strerror(error));
+    } else if (bytes > 0) {
+        log_info("persist.rewrite", "keeps what a merge may need",
+                 "position=%llu bytes=%llu", (unsigned long long)kept->position,
+                 (unsigned long long)bytes);
+    }
+    mem_free(kept);
 }
 
 /* After the manifest is gone some files may stay: the mark, which stays too,

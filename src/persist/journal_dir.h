@@ -18,8 +18,14 @@ int journal_dir_open(struct persist *persist);
  * At a start, also if there will be no journal. */
 void journal_dir_tidy(const struct persist *persist);
 
+/* Before this manifest is stored: keeps the increments that it leaves out, from
+ * the position that a merge may need (journal/kept.h). Limit 0: none. */
+void journal_dir_keep(const struct persist *persist,
+                      const struct manifest *fresh, uint64_t needed,
+                      uint64_t limit_bytes);
+
 /* Removes the files that neither this manifest names nor one that may be
- * stored. */
+ * stored, and that are not kept. */
 void journal_dir_clean(const struct persist *persist,
                        const struct manifest *manifest);
 

@@ -121,6 +121,7 @@ struct persist_rewrite {
     struct journal_file file;
     struct manifest manifest; /* to be stored, or stored */
     bool keep_manifest; /* PREPARE stores none: nothing relies on the file */
+    uint64_t needed, limit_bytes; /* journal_dir_keep: of persist_keep_log */
     int error;
     bool doubtful; /* the manifest may have been stored, with an error */
     uint64_t base_bytes;
@@ -198,6 +199,7 @@ struct persist {
     enum persist_step step;
     uint64_t step_started_ns;
     bool fault_seen; /* and logged */
+    uint64_t needed, needed_max_bytes; /* persist_keep_log */
     bool suspended;  /* the data was dropped: persist_suspend */
     struct persist_load load;
     struct persist_log log;

@@ -296,6 +296,8 @@ store_manifest(struct persist *persist)
         .sequence = rewrite->sequence,
     };
     add_increment(&rewrite->manifest, rewrite->number);
+    journal_dir_keep(persist, &rewrite->manifest, rewrite->needed,
+                     rewrite->limit_bytes);
     rewrite->error = manifest_store(persist->journal_fd, &rewrite->manifest);
     if (rewrite->error == 0) {
         rewrite->error =
@@ -324,6 +326,10 @@ rewrite_base_written(struct persist *persist, int error)
         fail(persist, "base", error);
         return;
     }
+    /* After a fault, or when the journal was off, the log has gaps. */
+    persist->rewrite.needed = persist->needed;
+    persist->rewrite.limit_bytes =
+        persist->rewrite.keep_manifest ? 0 : persist->needed_max_bytes;
     persist->step = STEP_COMMIT;
     task_start(persist->task, commit, persist);
 }
@@ -382,6 +388,7 @@ rewrite_base(struct persist *persist)
 
     rewrite->file.fd = -1;
     rewrite->doubtful = false;
+    rewrite->limit_bytes = 0; /* the old log is of no use any more */
     if (error == 0) {
         error = link_base(persist, rewrite->number);
     }
@@ -426,6 +433,14 @@ rewrite_based(struct persist *persist)
         rewrite_abandon(persist);
     }
     rewrite->file.fd = -1;
+}
+
+void
+persist_keep_log(struct persist *persist, uint64_t position,
+                 uint64_t limit_bytes)
+{
+    persist->needed = position;
+    persist->needed_max_bytes = limit_bytes;
 }
 
 uint64_t

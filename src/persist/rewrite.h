@@ -32,6 +32,12 @@ void rewrite_based(struct persist *persist);
 /* Instead of that: other data has come since. */
 void rewrite_outdated(struct persist *persist);
 
+/* Rewrites of the journal keep the log from this position on, as far as the
+ * increments that they leave out have at most so many bytes: a merge on heal
+ * may need it (journal/kept.h). */
+void persist_keep_log(struct persist *persist, uint64_t position,
+                      uint64_t limit_bytes);
+
 /* Ends a step whose result is no longer wanted. */
 void rewrite_forget(struct persist *persist);
 

@@ -21,6 +21,7 @@
 #include "persist/persist_options.h"
 #include "server/followers.h"
 #include "server/kept_role.h"
+#include "server/merge_state.h"
 #include "server/own_files.h"
 #include "server/replication.h"
 #include "server/server_state.h"
@@ -92,6 +93,7 @@ on_moved_in(void *ctx)
     struct server *server = ctx;
 
     kept_role_write_again(server->replication);
+    merge_state_write_again(server->replication);
     if (is_in_dir(server, server->conf.pidfile)) {
         own_files_write_pid(server->conf.pidfile);
     }

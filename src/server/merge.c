@@ -12,6 +12,7 @@
 #include "server/colleague.h"
 #include "server/merge_read.h"
 #include "server/merge_save.h"
+#include "server/merge_state.h"
 #include "server/replication_state.h"
 #include "snapshot/task.h"
 
@@ -323,7 +324,7 @@ finished(struct merge *merge, bool damaged)
     if (read->set_aside) {
         log_error("server.merge", "a file of saved adds is damaged",
                   "file=\"%s/%s.damaged\"", read->dir, read->name);
-        metric_add(METRIC_MERGE_LOST, (int64_t)(read->map.len - read->at));
+        merge_state_lose(merge->r, read->map.len - read->at);
     }
     if (read->error != 0) {
         log_repeated(LOG_ERROR, "server.merge",

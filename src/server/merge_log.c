@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "journal/group.h"
+#include "journal/kept.h"
 #include "journal/manifest.h"
 #include "proto/reply.h"
 #include "server/merge_names.h"
@@ -278,10 +279,55 @@ unmap_journal(struct merge_log *log)
     log->manifest = NULL;
 }
 
+/* Reads which increments have our part of the log: those of the manifest, and
+ * those that rewrites have kept. What comes before them is lost. */
+static int
+load_manifest(struct merge_log *log, int journal_fd)
+{
+    struct manifest *kept = mem_try_zalloc(sizeof(*kept));
+    char reason[160];
+    bool loaded =
+        kept != NULL && manifest_load(journal_fd, log->manifest, reason,
+                                      sizeof(reason)) == MANIFEST_OK;
+
+    if (loaded && !log->skips_kept && log->manifest->position > log->position) {
+        (void)kept_load(journal_fd, kept);
+        kept_prepend(kept, log->manifest);
+    }
+    mem_free(kept);
+    if (!loaded) {
+        return ENOENT;
+    }
+    log->missing = 0;
+    if (log->manifest->position > log->position) {
+        log->missing = log->manifest->position < log->end
+                           ? log->manifest->position - log->position
+                           : log->end - log->position;
+    }
+    return 0;
+}
+
+/* Returns the sequence before the first group. */
+static uint64_t
+first_sequence(const struct merge_log *log)
+{
+    for (uint32_t i = 0; i < log->manifest->count; i++) {
+        struct group_file first;
+        struct group group;
+
+        if (group_read_first_line(log->files[i].data, &first) == GROUP_OK &&
+            group_read(log->files[i].data, first.key, GROUP_FIRST_LINE_BYTES,
+                       &group) == GROUP_OK) {
+            return group.seal.sequence - 1;
+        }
+    }
+    return log->manifest->sequence;
+}
+
+/* ENODATA: a rewrite has just removed a file. */
 static int
 map_journal(struct merge_log *log)
 {
-    char reason[160];
     int journal_fd = -1;
     int error;
 
@@ -290,12 +336,8 @@ map_journal(struct merge_log *log)
         return ENOMEM;
     }
     error = file_open_dir(log->journal_dir, false, &journal_fd);
-    if (error == 0 && manifest_load(journal_fd, log->manifest, reason,
-                                    sizeof(reason)) != MANIFEST_OK) {
-        error = ENOENT;
-    }
-    if (error == 0 && log->manifest->position > log->position) {
-        error = ENOENT; /* a rewrite has removed that part */
+    if (error == 0) {
+        error = load_manifest(log, journal_fd);
     }
     if (error == 0) {
         log->files =
@@ -306,8 +348,11 @@ map_journal(struct merge_log *log)
         error = map_increment(journal_fd, &log->manifest->increments[i],
                               &log->files[i]);
     }
+    if (error == 0) {
+        log->manifest->sequence = first_sequence(log);
+    }
     file_close(journal_fd);
-    return error;
+    return error == ENOENT ? ENODATA : error;
 }
 
 /* ---- groups -------------------------------------------------------------- */

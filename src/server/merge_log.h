@@ -20,6 +20,7 @@ struct merge_log {
     struct slice *slices; /* its bytes; NULL: read them from the journal */
     size_t count;
     char *journal_dir;       /* its path */
+    bool skips_kept;         /* what rewrites have kept cannot be used */
     uint64_t quarantine_max; /* of all quarantine files */
     /* Results: */
     int error; /* errno */
@@ -27,6 +28,7 @@ struct merge_log {
     uint64_t offered;           /* items in the heal file */
     uint64_t heal_bytes;        /* of it; 0: nothing is offered */
     uint64_t quarantined, lost; /* changes */
+    uint64_t missing; /* bytes at the begin of the part that no file has */
     /* merge_log.c's: */
     int raw_fd;
     struct slice raw;

@@ -11,6 +11,7 @@
 #include "base/metrics.h"
 #include "persist/persist.h"
 #include "persist/place.h"
+#include "server/merge_state.h"
 #include "server/outgoing.h"
 #include "server/replication_state.h"
 
@@ -33,9 +34,10 @@ note_saved(struct merge_save *save, const char *history, uint64_t end)
 }
 
 static void
-lose(uint64_t position, uint64_t end, const char *reason)
+lose(struct merge_save *save, uint64_t position, uint64_t end,
+     const char *reason)
 {
-    metric_add(METRIC_MERGE_LOST, (int64_t)(end - position));
+    merge_state_lose(save->r, end - position);
     log_error("server.merge", "lost changes that the primary does not have",
               "position=%llu bytes=%llu reason=\"%s\"",
               (unsigned long long)position,
@@ -94,7 +96,7 @@ begin(struct merge_save *save, const struct merge_options *options,
                                     .raw_fd = -1 };
     memcpy(save->log.history, save->history, sizeof(save->log.history));
     if (!lend(save) && !use_journal(save, options->journal)) {
-        lose(position, save->end,
+        lose(save, position, save->end,
              "the backlog does not reach so far back (merge-log-max-bytes), "
              "and there is no journal");
         return false;
@@ -123,9 +125,7 @@ merge_save_begin(struct merge_save *save, const struct merge_options *options,
     uint64_t end;
 
     CHECK(save->stage == MERGE_SAVE_NONE);
-    gate_enter(replication_gate(save->r), 0);
-    ours = *persist_history(persist);
-    gate_leave(replication_gate(save->r), 0);
+    merge_state_history(save->r, &ours);
     persist_place(persist, &end, &sequence);
     memcpy(theirs.id, answer->history, sizeof(theirs.id));
     memcpy(theirs.past, answer->past, sizeof(theirs.past));
@@ -135,7 +135,12 @@ merge_save_begin(struct merge_save *save, const struct merge_options *options,
     if (!history_common(&ours, end, &theirs, answer->position, &position)) {
         if (furthest > 0 && furthest < end) {
             note_saved(save, ours.id, end);
-            lose(furthest, end, "the primary has no part of this log");
+            lose(save, furthest, end, "the primary has no part of this log");
+        } else if (furthest == 0 && save->r->has_replicas) {
+            log_error("server.merge",
+                      "may lose changes that the primary does not have",
+                      "reason=\"the primary has no part of this log, and no "
+                      "replica has acknowledged any since the start\"");
         }
         return false;
     }
@@ -170,8 +175,13 @@ end(struct merge_save *save)
     uint64_t bytes = log->error == 0 ? log->heal_bytes : 0;
 
     if (log->error != 0) {
-        lose(log->position, log->end, strerror(log->error));
-    } else {
+        lose(save, log->position, log->end, strerror(log->error));
+    } else if (log->missing > 0) {
+        lose(save, log->position, log->position + log->missing,
+             "rewrites of the journal have not kept it "
+             "(merge-journal-max-bytes)");
+    }
+    if (log->error == 0) {
         log_notice("server.merge", "saved what the primary does not have",
                    "history=%s position=%llu adds=%llu quarantined=%llu "
                    "dropped=%llu",
@@ -196,6 +206,12 @@ collected(struct merge_save *save)
     }
     if (save->log.error == ENODATA && replication_now_ms() < save->give_up_ms) {
         save->again_ms = replication_now_ms() + JOURNAL_PAUSE_MS;
+        save->stage = MERGE_SAVE_COLLECT;
+        return 0;
+    }
+    if (save->log.error == ENODATA && save->log.journal_dir != NULL &&
+        !save->log.skips_kept) {
+        save->log.skips_kept = true;
         save->stage = MERGE_SAVE_COLLECT;
         return 0;
     }

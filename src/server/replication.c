@@ -10,6 +10,7 @@
 #include "engine/role.h"
 #include "persist/persist.h"
 #include "persist/place.h"
+#include "persist/rewrite.h"
 #include "server/failover.h"
 #include "server/figures.h"
 #include "server/followers.h"
@@ -17,6 +18,7 @@
 #include "server/grace.h"
 #include "server/kept_role.h"
 #include "server/merge.h"
+#include "server/merge_state.h"
 #include "server/outgoing.h"
 #include "server/pull.h"
 #include "server/replication_state.h"
@@ -90,6 +92,8 @@ copy_conf(struct replication *r)
     primary_set_limits(r->primary, &limits);
     merge_set_options(r->merge, &merge);
     replica_set_options(r->replica, &options);
+    r->merge_journal_bytes =
+        conf->merge_on_heal ? conf->merge_journal_max_bytes : 0;
     r->backlog_ttl_ms = (uint64_t)conf->repl_backlog_ttl * 1000;
     r->following.up.keepalive_s = (unsigned)conf->tcp_keepalive;
     r->following.up.uses_tls = r->uses_tls = conf->tls_replication;
@@ -170,6 +174,24 @@ restart_backlog(struct replication *r)
     gate_lower(replication_gate(r), 0);
 }
 
+/* Has rewrites of the journal keep what no replica has acknowledged. Until one
+ * has since this start, that is all; and as a replica nothing, once the data is
+ * the primary's. */
+static void
+keep_log(struct replication *r)
+{
+    uint64_t furthest = primary_furthest(r->primary);
+    uint64_t needed = UINT64_MAX;
+
+    if (replication_role(r).replica) {
+        needed = r->following.synced_once ? UINT64_MAX : 0;
+    } else if (r->has_replicas || primary_replicas(r->primary) > 0) {
+        needed = furthest;
+    }
+    persist_keep_log(r->server->persist, needed, r->merge_journal_bytes);
+    merge_state_look(r);
+}
+
 static void
 on_tick(uv_timer_t *timer)
 {
@@ -181,6 +203,7 @@ on_tick(uv_timer_t *timer)
     }
     follow_conf(r);
     role_change_look(r);
+    keep_log(r);
     replica_tick(r->replica, now_ms);
     merge_look(r->merge);
     following_look(r);
@@ -379,6 +402,7 @@ replication_begin(struct server *server)
         r->epoch = role.epoch;
     }
     kept_role_update(r);
+    keep_log(r);
     figures_show(r);
 }
 

@@ -135,6 +135,8 @@ struct replication {
     struct replica *replica;
     struct apply *apply;
     struct kept_file *role_file;
+    struct kept_file *merge_file; /* merge_state.c's, as it was given last: */
+    struct history merge_history;
     enum { REPLICATION_LOADS, REPLICATION_RUNS, REPLICATION_STOPPED } life;
 
     struct role_state kept;             /* what role_file was given last */
@@ -154,7 +156,8 @@ struct replication {
     uint64_t grace_ms; /* of this start; 0: none */
     struct grace grace;
 
-    uint64_t backlog_ttl_ms; /* options in force */
+    uint64_t backlog_ttl_ms;      /* options in force */
+    uint64_t merge_journal_bytes; /* 0: there are no merges */
 
     struct merge *merge;
     struct pulls *pulls;

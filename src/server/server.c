@@ -41,6 +41,7 @@
 #include "server/followers.h"
 #include "server/heartbeat.h"
 #include "server/kept_role.h"
+#include "server/merge_state.h"
 #include "server/options.h"
 #include "server/own_files.h"
 #include "server/own_tls.h"
@@ -406,6 +407,7 @@ open_named(struct server *server)
     if (sound && open_sidecar(server) && persist_open(server->persist) &&
         kept_role_open(server) && sidecar_mode_open(server) &&
         open_sockets(server)) {
+        merge_state_open(server);
         return true;
     }
     if (persist_refuses_data(server->persist)) {
@@ -490,6 +492,7 @@ server_fini(struct server *server)
     conf_file_free(server->service.conf_file); /* its thread wakes the loops */
     server->service.conf_file = NULL;
     kept_role_close(server);
+    merge_state_close(server);
     sidecar_mode_close(server);
     for (unsigned i = 0; i < server->threads; i++) {
         loop_fini(&server->loops[i]);

@@ -454,3 +454,81 @@ def test_in_a_cluster(how):
         made.wait_settled()
         wait_merged(old.daemon)
         assert missing(new.daemon, key, [*acknowledged, "new"]) == []
+
+
+def rewrite(server):
+    with server.conn() as conn:
+        before = int(info(server, "persistence")["aof_rewrites"])
+        conn.call("BGREWRITEAOF")
+        wait_until(lambda: int(info(server, "persistence")["aof_rewrites"]) > before,
+                   30, "the journal is rewritten")
+
+
+SMALL_LOG = ("--merge-log-max-bytes", "64kb", "--repl-backlog-size", "64kb")
+
+
+@pytest.mark.parametrize("how", ("restart", "small log", "both"))
+def test_a_rewrite_keeps_what_a_heal_needs(group, how):
+    """Several rewrites, and adds before, between and after them."""
+    options = SMALL_LOG if how != "restart" else ()
+    primary, replica, proxy = group.pair(*ON, *JOURNAL, *options)
+    with primary.conn() as conn:
+        conn.call("BF.RESERVE", "key", "0.0001", 200000)
+    add(primary, "key", "before", 100)
+    part(primary, replica, proxy)
+    old = add(primary, "key", "old", 5000)
+    if how != "small log":
+        primary.crash()
+        primary.restart()
+    for turn in range(3):
+        rewrite(primary)
+        old += add(primary, "key", "old%d" % turn, 2000)
+    if how == "both":
+        primary.crash()
+        primary.restart()
+        old += add(primary, "key", "last", 1000)
+        rewrite(primary)
+    heal(primary, replica)
+    wait_merged(primary)
+    assert missing(replica, "key", old) == []
+    assert stats(primary)["lost_bytes"] == 0
+    wait_even(replica, primary)
+    # Nobody needs it any more.
+    rewrite(primary)
+    wait_until(lambda: not files(primary, "kept"), 10, "nothing is kept")
+    assert len(files(primary, "incr-*")) == 1
+
+
+def test_what_a_rewrite_does_not_keep_is_counted_for_ever(group):
+    """The limit has room for the second part of the adds only, and these arrive."""
+    primary, replica, proxy = group.pair(*ON, *JOURNAL, *SMALL_LOG,
+                                         "--merge-journal-max-bytes", "64kb")
+    with primary.conn() as conn:
+        conn.call("BF.RESERVE", "key", "0.0001", 200000)
+    part(primary, replica, proxy)
+    add(primary, "key", "old", 20000)
+    rewrite(primary)
+    kept = add(primary, "key", "kept", 1000)
+    rewrite(primary)
+    heal(primary, replica)
+    wait_merged(primary)
+    assert missing(replica, "key", kept) == []
+    lost = stats(primary)["lost_bytes"]
+    assert lost > 500000
+    assert b"merge-journal-max-bytes" in primary.log()
+    wait_until(lambda: files(primary, "merge.state"), 10, "it is on the disk")
+    primary.crash()
+    primary.restart()
+    assert stats(primary)["lost_bytes"] == lost
+
+
+def test_a_server_whose_replicas_follow_keeps_nothing(group):
+    primary, replica, _ = group.pair(*ON, *JOURNAL)
+    add(primary, "key", "a", 1000)
+    wait_even(primary, replica)
+    wait_until(lambda: "offset=%d," % replicas.offset(primary) in
+               info(primary)["slave0"], 10, "the replica has acknowledged all")
+    for server in (primary, replica):
+        rewrite(server)
+        rewrite(server)
+        assert len(files(server, "incr-*")) == 1 and not files(server, "kept")

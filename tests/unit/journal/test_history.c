@@ -197,3 +197,48 @@ TEST(an_id_is_forty_digits)
     assert_false(history_covers(
         &history, (struct slice){ history.id, HISTORY_ID_CHARS - 1 }, 0));
 }
+
+TEST(history_takes_the_past_from_an_older_record)
+{
+    static const char *const ids[] = {
+        "0000000000000000000000000000000000000001",
+        "0000000000000000000000000000000000000002",
+        "0000000000000000000000000000000000000003",
+        "0000000000000000000000000000000000000004",
+    };
+    struct history older;
+    struct history history;
+
+    history_begin(&older, ids[0]);
+    history_go_on(&older, ids[1], 10);
+    history_begin(&history, ids[1]); /* of a base */
+    history_extend(&history, &older);
+    assert_string_equal(ids[0], history.past[0].id);
+    assert_true(history.past[0].until == 10);
+
+    history_begin(&history, ids[1]);
+    history_go_on(&history, ids[2], 20);
+    history_go_on(&history, ids[3], 30);
+    for (int i = 0; i < 2; i++) { /* the second time changes nothing */
+        history_extend(&history, &older);
+        assert_string_equal(ids[2], history.past[0].id);
+        assert_string_equal(ids[1], history.past[1].id);
+        assert_string_equal(ids[0], history.past[2].id);
+        assert_true(history.past[2].until == 10);
+        assert_true(history.past[3].id[0] == '\0');
+    }
+
+    history_begin(&history, ids[3]); /* of another server */
+    history_extend(&history, &older);
+    assert_true(history.past[0].id[0] == '\0');
+    for (uint64_t i = 0; i < 2 * HISTORY_PAST_MAX; i++) { /* it is full */
+        char id[HISTORY_ID_CHARS + 1];
+
+        (void)snprintf(id, sizeof(id), "%040u", 100 + (unsigned)i);
+        history_go_on(&older, id, 40 + i);
+        history_extend(&history, &older);
+        history_go_on(&history, id, 40 + i);
+    }
+    history_extend(&history, &older);
+    assert_true(history.past[HISTORY_PAST_MAX - 1].id[0] != '\0');
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Increments that no manifest names any more, and that a merge on heal may
+ * still need: a rewrite leaves them in the journal's directory. The file "kept"
+ * names them. It has the format of a manifest: its position is where the first
+ * of them begins, all are closed, and it has no base. They count only while
+ * they end where the manifest's base stands. Functions marked "I/O" do I/O, the
+ * others are pure.
+ */
+#pragma once
+
+#include "journal/manifest.h"
+
+#define KEPT_NAME "kept"
+
+/* Reads the file. False: there is none that can be used, and *ret_kept is
+ * empty. I/O. */
+bool kept_load(int dir_fd, struct manifest *ret_kept);
+
+/* Replaces the file, or removes it if no increment is kept. Returns 0 or errno.
+ * I/O. */
+MUST_CHECK int kept_store(int dir_fd, const struct manifest *kept);
+
+/* Puts the kept increments before those of the manifest, whose position then is
+ * that of the first one. Leaves the manifest alone if they do not belong to it.
+ */
+void kept_prepend(const struct manifest *kept, struct manifest *manifest);
+
+/* Makes *kept name all increments before the base of `fresh`: those that it
+ * names, and those of the manifest before it. Their sizes are looked up. Then
+ * removes the first ones that end at `needed` or before, and those beyond the
+ * limit. Returns the bytes of what is left. I/O. */
+uint64_t kept_extend(int dir_fd, struct manifest *kept,
+                     const struct manifest *before,
+                     const struct manifest *fresh, uint64_t needed,
+                     uint64_t limit_bytes);
+
+/* Whether it names this file. */
+bool kept_has(const struct manifest *kept, const char *name);

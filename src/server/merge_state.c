@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The figure starts with what earlier lives have lost; a reset of counters
+ * forgets that, with the next loss.
+ */
+#include "server/merge_state.h"
+
+#include "base/checksum.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "persist/place.h"
+#include "server/kept_file.h"
+#include "server/replication_state.h"
+#include "server/wake.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TEXT_BYTES = 1024 };
+
+/* ---- the text ------------------------------------------------------------ */
+
+static size_t
+format(uint64_t lost, const struct history *history, char ret_text[TEXT_BYTES])
+{
+    size_t len = (size_t)snprintf(
+        ret_text, TEXT_BYTES,
+        "bloomery-merge 1\nlost %" PRIu64 "\nhistory %s\n", lost, history->id);
+
+    for (int i = 0; i < HISTORY_PAST_MAX && history->past[i].id[0] != '\0';
+         i++) {
+        len += (size_t)snprintf(ret_text + len, TEXT_BYTES - len,
+                                "past %s %" PRIu64 "\n", history->past[i].id,
+                                history->past[i].until);
+    }
+    CHECK(len + CHECKSUM_LINE_BYTES < TEXT_BYTES);
+    return checksum_append(ret_text, len);
+}
+
+/* The file has our checksum, so it has our form. */
+static void
+parse(char *text, uint64_t *ret_lost, struct history *ret_history)
+{
+    char *rest = NULL;
+    int count = 0;
+
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        char id[HISTORY_ID_CHARS + 1];
+        uint64_t number;
+
+        if (sscanf(line, "lost %" SCNu64, &number) == 1) {
+            *ret_lost = number;
+        } else if (sscanf(line, "history %40s", id) == 1) {
+            memcpy(ret_history->id, id, sizeof(id));
+        } else if (count < HISTORY_PAST_MAX &&
+                   sscanf(line, "past %40s %" SCNu64, id, &number) == 2) {
+            memcpy(ret_history->past[count].id, id, sizeof(id));
+            ret_history->past[count++].until = number;
+        }
+    }
+}
+
+static uint64_t
+read_state(const char *dir, struct history *ret_history)
+{
+    char text[TEXT_BYTES + 1];
+    size_t len = 0;
+    uint64_t lost = 0;
+    int fd = -1;
+
+    if (file_open_dir(dir, false, &fd) == 0 &&
+        file_read_name(fd, MERGE_STATE_NAME, text, TEXT_BYTES, &len) == 0 &&
+        len <= TEXT_BYTES && checksum_holds((struct slice){ text, len }) &&
+        strncmp(text, "bloomery-merge 1\n", 17) == 0) {
+        text[len] = '\0';
+        parse(text, &lost, ret_history);
+    }
+    file_close(fd);
+    return lost;
+}
+
+static void
+write_state(struct replication *r)
+{
+    char text[TEXT_BYTES];
+    size_t len = format((uint64_t)metric_sum(METRIC_MERGE_LOST),
+                        &r->merge_history, text);
+
+    (void)kept_file_write(r->merge_file, (struct slice){ text, len });
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+void
+merge_state_open(struct server *server)
+{
+    struct replication *r = server->replication;
+    const char *dir = persist_dir(server->persist);
+    const struct kept_file_options options = {
+        .dir = dir,
+        .name = MERGE_STATE_NAME,
+        .thread = "merge-state",
+        .failed_event = "did not write what a merge needs",
+        .mended_event = "wrote what a merge needs after all",
+        .written = wake_loops,
+        .ctx = server,
+    };
+    uint64_t lost = read_state(dir, &r->merge_history);
+
+    if (lost > 0) {
+        metric_add(METRIC_MERGE_LOST, (int64_t)lost);
+        log_warn("server.merge", "merges have lost changes before this start",
+                 "bytes=%" PRIu64 " file=\"%s/" MERGE_STATE_NAME "\"", lost,
+                 dir);
+    }
+    r->merge_file = kept_file_new(&options);
+}
+
+void
+merge_state_close(struct server *server)
+{
+    kept_file_free(server->replication->merge_file);
+    server->replication->merge_file = NULL;
+}
+
+void
+merge_state_history(const struct replication *r, struct history *ret_history)
+{
+    gate_enter(replication_gate(r), 0);
+    *ret_history = *persist_history(r->server->persist);
+    gate_leave(replication_gate(r), 0);
+    history_extend(ret_history, &r->merge_history);
+}
+
+void
+merge_state_look(struct replication *r)
+{
+    struct history history;
+
+    merge_state_history(r, &history);
+    if (r->merge_journal_bytes > 0 &&
+        memcmp(&history, &r->merge_history, sizeof(history)) != 0) {
+        r->merge_history = history;
+        write_state(r);
+    }
+}
+
+void
+merge_state_lose(struct replication *r, uint64_t bytes)
+{
+    metric_add(METRIC_MERGE_LOST, (int64_t)bytes);
+    write_state(r);
+}
+
+void
+merge_state_write_again(struct replication *r)
+{
+    (void)kept_file_write_again(r->merge_file);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What merges need over restarts: the file merge.state in dir. The base of a
+ * rewritten journal does not say which histories came before its own, but one
+ * of these may be the last that we and the new primary have in common.
+ *
+ *   bloomery-merge 1
+ *   lost <bytes>               of all merges so far
+ *   history <id>               of the log
+ *   past <id> <position>       newest first: up to where it is an earlier one
+ *   checksum <16 hex digits>   XXH3-64 of all lines before it
+ *
+ * A file that is damaged counts as missing. Loop 0.
+ */
+#pragma once
+
+#include <stdint.h>
+
+struct history;
+struct replication;
+struct server;
+
+#define MERGE_STATE_NAME "merge.state"
+
+/* Reads the file, before the loops run; close writes what is not written. */
+void merge_state_open(struct server *server);
+void merge_state_close(struct server *server);
+
+/* Writes the file if the history has changed, and there may be merges. */
+void merge_state_look(struct replication *r);
+
+/* Returns the history of our log with all of its past that is known. */
+void merge_state_history(const struct replication *r,
+                         struct history *ret_history);
+
+/* Counts bytes of the log that a merge needed and does not find. */
+void merge_state_lose(struct replication *r, uint64_t bytes);
+
+/* Writes the file into another data directory. */
+void merge_state_write_again(struct replication *r);

@@ -60,9 +60,24 @@ parse_shutdown(struct args *args, unsigned *ret_flags, bool *ret_aborts)
                : OK;
 }
 
+static enum err
+abort_shutdown(struct request *req)
+{
+    struct service *service = req->service;
+    int ends = SERVICE_ENDS;
+
+    if (!atomic_compare_exchange_strong(&service->ending, &ends,
+                                        SERVICE_RESUMES)) {
+        return request_fail(req, ERR_CUSTOM, "No shutdown in progress.");
+    }
+    service->shutdown_abort(service->ctx);
+    reply_simple(req->reply, "OK");
+    return OK;
+}
+
 /* A successful shutdown has no reply: the connection ends. The client waits for
- * that, or for the error that the server could not save. No command runs once a
- * shutdown has begun, so ABORT always comes too early or too late. */
+ * that, or for the error that the server could not save or that another client
+ * has aborted the shutdown. */
 enum err
 cmd_shutdown(struct request *req)
 {
@@ -77,7 +92,7 @@ cmd_shutdown(struct request *req)
         return err;
     }
     if (aborts) {
-        return request_fail(req, ERR_CUSTOM, "No shutdown in progress.");
+        return abort_shutdown(req);
     }
     if (failures == NULL) {
         failures = mem_try_alloc(sizeof(*failures));

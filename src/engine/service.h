@@ -184,6 +184,14 @@ enum shutdown_flag {
     SHUTDOWN_FORCE = 8,
 };
 
+/* Whether the server ends, which SHUTDOWN ABORT may still change. */
+enum service_ending {
+    SERVICE_RUNS,
+    SERVICE_ENDS,
+    SERVICE_RESUMES,
+    SERVICE_ENDED
+};
+
 /* It has more than thirty fields because it is the list of what loops share:
  * each is a module, or a value with a rule of its own for sharing. */
 struct service {
@@ -270,7 +278,10 @@ struct service {
     bool config_is_input; /* config_file is standard input */
 
     /* Provided by the server layer. */
-    void (*shutdown)(void *ctx, unsigned flags); /* of enum shutdown_flag */
+    /* Begins a stop, or adds flags (enum shutdown_flag) to the one under way;
+     * abort: `ending` was changed. Any thread. */
+    void (*shutdown)(void *ctx, unsigned flags);
+    void (*shutdown_abort)(void *ctx);
     /* Makes all loops look at the connections that wait. Any thread; NULL where
      * there are none. */
     void (*wake_loops)(void *ctx);
@@ -285,6 +296,7 @@ struct service {
      * tests. */
     void (*users_changed)(void *ctx);
     void *ctx;
+    _Atomic int ending;                 /* enum service_ending */
     _Atomic uint64_t shutdown_failures; /* SHUTDOWNs that failed */
 };
 

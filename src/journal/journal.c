@@ -53,7 +53,6 @@ journal_new(const struct journal_hooks *hooks)
     init_mutex(&journal->mutex);
     init_cond(&journal->writer.work);
     init_cond(&journal->syncer.work);
-    init_cond(&journal->progress);
     journal->hooks = *hooks;
     journal->writer.hash = group_hash_new();
     journal->file.fd = journal->next_file.fd = -1;
@@ -86,7 +85,6 @@ journal_free(struct journal *journal)
     group_hash_free(journal->writer.hash);
     (void)pthread_cond_destroy(&journal->writer.work);
     (void)pthread_cond_destroy(&journal->syncer.work);
-    (void)pthread_cond_destroy(&journal->progress);
     (void)pthread_mutex_destroy(&journal->mutex);
     mem_free_lines(journal, sizeof(*journal));
 }
@@ -407,38 +405,35 @@ journal_turn_off(struct journal *journal, bool now)
     journal_state_release(journal);
     pthread_cond_signal(&journal->writer.work);
     pthread_cond_signal(&journal->syncer.work);
-    pthread_cond_broadcast(&journal->progress);
     journal_state_unlock(journal);
 }
 
-bool
+enum journal_flushed
 journal_flush(struct journal *journal)
 {
-    uint64_t target = 0;
-    uint64_t epoch;
-    bool sound;
+    enum journal_flushed flushed = JOURNAL_FLUSHED;
+    uint64_t target;
 
     pthread_mutex_lock(&journal->mutex);
-    epoch = journal->epoch;
     if (journal_state_owes(journal)) {
         journal_state_close_group(journal);
         target = journal_state_place(journal).position;
-        journal->syncer.wanted = target;
-        pthread_cond_signal(&journal->writer.work);
-        pthread_cond_signal(&journal->syncer.work);
-    }
-    for (;;) {
-        sound = !journal_state_is_faulted(journal) && journal->epoch == epoch;
-        if (!sound || !journal_state_is_served(journal) ||
-            journal->file_synced.position >= target) {
-            break;
+        if (journal_state_is_faulted(journal)) {
+            flushed = JOURNAL_FLUSH_FAILED;
+        } else if (journal->file_synced.position >= target) {
+            flushed = JOURNAL_FLUSHED;
+        } else if (!journal_state_is_served(journal)) {
+            flushed = JOURNAL_FLUSH_FAILED;
+        } else {
+            flushed = JOURNAL_FLUSHES;
+            journal->syncer.wanted = target;
+            journal->syncer.flushes = true;
+            pthread_cond_signal(&journal->writer.work);
+            pthread_cond_signal(&journal->syncer.work);
         }
-        pthread_cond_wait(&journal->progress, &journal->mutex);
     }
-    sound = sound && journal->file_synced.position >= target;
-    sound = sound || !journal_state_owes(journal);
     journal_state_unlock(journal);
-    return sound;
+    return flushed;
 }
 
 bool

@@ -148,11 +148,14 @@ void journal_lose(struct journal *journal, int error);
  * goes on without files. */
 void journal_turn_off(struct journal *journal, bool now);
 
-/* Blocks until everything appended is written and synced, whatever the policy;
- * false if that fails (a fault, no threads). True at once if nothing is owed:
- * the journal is off, or was turned off in a way that drops the rest. For the
- * end of the server, while nothing is appended. */
-bool journal_flush(struct journal *journal);
+enum journal_flushed { JOURNAL_FLUSHES, JOURNAL_FLUSHED, JOURNAL_FLUSH_FAILED };
+
+/* Asks for everything appended to be written and synced, whatever the policy,
+ * and returns whether it is; call it again after hooks.event. It fails during a
+ * fault or without threads. It is done at once if nothing is owed: the journal
+ * is off, or was turned off in a way that drops the rest. For the end of the
+ * server, while nothing is appended. */
+enum journal_flushed journal_flush(struct journal *journal);
 
 /* 33 figures, for INFO and for loop 0's decisions. */
 struct journal_status {

@@ -345,7 +345,6 @@ close_files(struct journal *journal)
     journal->fault_mono_ns = journal->syncer.unsynced_ns = 0;
     journal_state_release(journal);
     journal->due |= DUE_EVENT;
-    pthread_cond_broadcast(&journal->progress);
     journal_state_unlock(journal);
     file_close(fd);
     file_close(next_fd);
@@ -462,7 +461,10 @@ sync_file(struct journal *journal)
     if (journal->next != NEXT_NONE || journal_state_is_closing(journal)) {
         pthread_cond_signal(&journal->writer.work);
     }
-    pthread_cond_broadcast(&journal->progress);
+    if (syncer->flushes) {
+        syncer->flushes = false;
+        journal->due |= DUE_EVENT;
+    }
     journal_state_unlock(journal);
     pthread_mutex_lock(&journal->mutex);
 }
@@ -517,7 +519,6 @@ journal_io_stop(struct journal *journal)
     journal->stop = true;
     pthread_cond_signal(&journal->writer.work);
     pthread_cond_signal(&journal->syncer.work);
-    pthread_cond_broadcast(&journal->progress);
     pthread_mutex_unlock(&journal->mutex);
     if (runs) {
         CHECK(pthread_join(journal->writer.thread, NULL) == 0);

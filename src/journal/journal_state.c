@@ -359,7 +359,6 @@ journal_state_fault(struct journal *journal, int error)
     }
     journal_state_release(journal);
     pthread_cond_signal(&journal->writer.work);
-    pthread_cond_broadcast(&journal->progress);
 }
 
 void
@@ -400,7 +399,6 @@ journal_state_hold(struct journal *journal, struct journal_place place)
     journal_state_begin_fault(journal);
     journal_state_release(journal);
     pthread_cond_signal(&journal->writer.work);
-    pthread_cond_broadcast(&journal->progress);
 }
 
 void

@@ -114,6 +114,7 @@ struct journal_syncer {
     enum journal_sync policy;
     uint64_t wanted;   /* sync up to this position, whatever the policy */
     bool syncing;      /* inside file_sync */
+    bool flushes;      /* journal_flush waits for the end of a sync */
     uint64_t answered; /* as of journal->asked */
     bool last_sync;    /* the file is left, but part of it is released and not
                           synced: sync it once more first */
@@ -168,8 +169,7 @@ struct journal {
 
     struct journal_writer writer;
     struct journal_syncer syncer;
-    pthread_cond_t progress; /* for journal_flush */
-    uint64_t asked;          /* how often journal_answers was called */
+    uint64_t asked; /* how often journal_answers was called */
 
     struct journal_hooks hooks;
     unsigned due; /* DUE_* */

@@ -144,7 +144,6 @@ journal_move(struct journal *journal, uint64_t position, uint64_t sequence)
     if (journal_state_is_closing(journal)) {
         journal_state_drop(journal);
         pthread_cond_signal(&journal->writer.work);
-        pthread_cond_broadcast(&journal->progress);
     }
     journal_state_move(journal, (struct journal_place){ position, sequence });
     journal->durable = (struct journal_place){ 0 };

@@ -54,8 +54,8 @@ full_state_start(struct persist *persist, struct walker_job *job)
     persist->info.walks++;
 }
 
-static void
-make_still(struct persist *persist, struct walker_job *job)
+int
+full_state_write_here(struct persist *persist, struct walker_job *job)
 {
     uint64_t position;
     uint64_t sequence;
@@ -63,20 +63,7 @@ make_still(struct persist *persist, struct walker_job *job)
     persist_place(persist, &position, &sequence);
     job->begin = stamp_at(persist, position, sequence);
     job->still = true;
-}
-
-int
-full_state_write_here(struct persist *persist, struct walker_job *job)
-{
-    make_still(persist, job);
     return walker_write_here(persist->walker, job);
-}
-
-void
-full_state_start_still(struct persist *persist, struct walker_job *job)
-{
-    make_still(persist, job);
-    walker_start(persist->walker, job);
 }
 
 bool
@@ -118,17 +105,6 @@ clear_up(struct persist *persist)
     spool_close(persist->spool);
 }
 
-static bool
-reap(struct persist *persist, int *ret_error)
-{
-    bool ended = walker_reap(persist->walker, ret_error);
-
-    if (ended) {
-        walker_get_figures(persist->walker, &persist->info.written);
-    }
-    return ended;
-}
-
 static enum persist_parks
 parks_now(struct persist *persist)
 {
@@ -158,21 +134,11 @@ full_state_park(struct persist *persist)
 bool
 full_state_has_ended(struct persist *persist, int *ret_error)
 {
-    bool ended = reap(persist, ret_error);
+    bool ended = walker_reap(persist->walker, ret_error);
 
     if (ended) {
+        walker_get_figures(persist->walker, &persist->info.written);
         clear_up(persist);
-    }
-    return ended;
-}
-
-bool
-full_state_still_has_ended(struct persist *persist, int *ret_error)
-{
-    bool ended = reap(persist, ret_error);
-
-    if (ended) {
-        walker_drop(persist->walker);
     }
     return ended;
 }
@@ -185,15 +151,4 @@ full_state_break_off(struct persist *persist)
     }
     walker_cancel(persist->walker);
     persist->step = STEP_ENDING;
-}
-
-void
-full_state_stop(struct persist *persist)
-{
-    int error;
-
-    full_state_break_off(persist);
-    walker_wait(persist->walker);
-    (void)full_state_has_ended(persist, &error);
-    persist->step = STEP_NONE;
 }

@@ -20,12 +20,8 @@ struct walker_job full_state_job(const struct persist *persist, int dir_fd,
 void full_state_start(struct persist *persist, struct walker_job *job);
 
 /* Writes the present state, while nothing changes: under the raised gate, or
- * before there are loops. _here blocks, and returns 0 or an error; _still has
- * the thread do it, and the gate stays raised until it has ended. _has_ended
- * returns true once, with the result. */
+ * before there are loops. Blocks, and returns 0 or an error. */
 int full_state_write_here(struct persist *persist, struct walker_job *job);
-void full_state_start_still(struct persist *persist, struct walker_job *job);
-bool full_state_still_has_ended(struct persist *persist, int *ret_error);
 
 /* Whether the walk waits for its end: the caller raises the gate and calls
  * full_state_end, which returns false if something is left to be copied;
@@ -46,7 +42,3 @@ bool full_state_has_ended(struct persist *persist, int *ret_error);
  * full_state_has_ended. If that is a snapshot for replicas, sync_ended must
  * follow, since the thread may wait for the pipe's reader. */
 void full_state_break_off(struct persist *persist);
-
-/* Breaks off the writing and waits until it has ended. Blocks, outside the
- * gate. */
-void full_state_stop(struct persist *persist);

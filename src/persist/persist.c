@@ -16,6 +16,7 @@
 #include "keyspace/memory.h"
 #include "persist/adopt.h"
 #include "persist/directory.h"
+#include "persist/ending.h"
 #include "persist/figures.h"
 #include "persist/full_state.h"
 #include "persist/hash_secret.h"
@@ -517,7 +518,8 @@ begin_step(struct persist *persist, const struct persist_conf *conf,
 {
     bool hurries = (status->on && (status->faulted || status->holding)) ||
                    adopt_is_pending(persist);
-    bool may_sync = persist->sync.wanted && !hurries;
+    bool may_sync = persist->sync.wanted && !hurries &&
+                    persist->ending.state == PERSIST_SERVES;
 
     if ((may_sync && !persist->sync.yields) ||
         (!begin_own(persist, conf, status) && may_sync)) {
@@ -534,6 +536,8 @@ choose(struct persist *persist, const struct persist_conf *conf,
     }
     if (presence_is_lost(persist)) {
         presence_reopen(persist); /* the role and other files need it */
+    } else if (ending_keeps_off(persist, conf, status)) {
+        return;
     } else if (!persist->suspended && adopt_begin_file(persist)) {
         return;
     } else if (reload_is_due(persist)) {
@@ -577,6 +581,7 @@ persist_tick(struct persist *persist)
     break_off(persist, &conf, &status);
     end_walk(persist);
     full_state_park(persist);
+    ending_tick(persist, &conf, &status);
     choose(persist, &conf, &status);
     journal_get_status(persist->journal, &status);
     misconf_update(persist, &conf, &status);
@@ -591,67 +596,6 @@ persist_parks(const struct persist *persist)
 }
 
 /* ---- the end ------------------------------------------------------------- */
-
-bool
-persist_settle(struct persist *persist, const struct persist_end *end)
-{
-    bool journals = read_conf(persist).appendonly;
-    struct journal_status status;
-
-    journal_get_status(persist->journal, &status);
-    if (journals && (!status.on || status.building || status.holding) &&
-        !end->save && !end->force) {
-        log_warn("persist.journal", "cannot end yet",
-                 "reason=\"the first base of the journal is being written\"");
-        if (persist->step == STEP_SYNC) { /* a slow replica holds it up */
-            full_state_break_off(persist);
-            sync_ended(persist, ECANCELED);
-        }
-        return false;
-    }
-    if (walker_is_running(persist->walker)) {
-        sync_ended(persist, ECANCELED);
-        full_state_stop(persist);
-    }
-    task_wait(persist->task); /* the next tick, if any, ends its step */
-    if (persist->step == STEP_REPLACE) {
-        end_replacing(persist);
-    }
-    return true;
-}
-
-bool
-persist_stop(struct persist *persist, const struct persist_end *end)
-{
-    struct journal_status status;
-    int error;
-
-    CHECK(!walker_is_running(persist->walker));
-    journal_get_status(persist->journal, &status);
-    if ((status.on || status.closing) && !(status.holding && end->save) &&
-        !journal_flush(persist->journal)) {
-        log_error("persist.journal", "could not sync the journal at the end",
-                  "forced=%d", end->force);
-        if (!end->force) {
-            return false;
-        }
-    }
-    if (end->save && persist->suspended) {
-        log_warn("persist.save", "saved nothing",
-                 "reason=\"the data was dropped for the primary's, which has "
-                 "not arrived: the files stay as they are\"");
-    } else if (end->save) {
-        error = save_at_end(persist, end);
-        if (error != 0) {
-            log_error("persist.save", "failed to save at the end",
-                      "error=\"%s\" forced=%d", strerror(error), end->force);
-            return end->force;
-        }
-        log_notice("persist.save", "saved", "file=\"%s/%s\"", persist->dir,
-                   persist->snapshot_name);
-    }
-    return true;
-}
 
 void
 persist_halt(struct persist *persist)

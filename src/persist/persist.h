@@ -16,7 +16,6 @@
 
 struct journal;
 struct persist;
-struct persist_end;
 
 struct persist *persist_new(const struct persist_options *options);
 void persist_free(struct persist *persist);
@@ -54,19 +53,6 @@ enum persist_parks persist_parks(const struct persist *persist);
 /* Copies the options in force. Under the raised gate; for the first time when
  * the hooks can be called, before the load. */
 void persist_apply_conf(struct persist *persist);
-
-/* The end, in two parts; the next tick goes on if one of them fails. The first
- * is outside the gate, since it calls hooks: it breaks off what is being
- * written, and waits for it. False if the journal has no base yet. */
-MUST_CHECK bool persist_settle(struct persist *persist,
-                               const struct persist_end *end);
-
-/* The second follows at once, under the raised gate, which is never to be
- * lowered for writers: saves if asked to (blocking), writes and syncs the
- * journal. False if the save failed or the journal could not be synced. Calls
- * idle now and then. */
-MUST_CHECK bool persist_stop(struct persist *persist,
-                             const struct persist_end *end);
 
 /* Ends the threads: no hook is called any more. Figures can still be read. */
 void persist_halt(struct persist *persist);

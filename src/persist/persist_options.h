@@ -68,10 +68,22 @@ struct persist_options {
     struct persist_hooks hooks;
 };
 
-/* How to end (persist_stop). */
+/* How to end (persist_end). */
 struct persist_end {
     bool save;  /* by SHUTDOWN SAVE or the rules */
     bool force; /* errors do not matter */
-    void (*idle)(void *ctx);
-    void *ctx;
+};
+
+enum persist_ending_state {
+    PERSIST_SERVES, /* it does not end */
+    PERSIST_ENDS,
+    PERSIST_ENDED, /* all that is asked for is on the disk, or it is forced */
+    PERSIST_END_FAILED
+};
+
+/* What a forced end leaves behind. */
+struct persist_missing {
+    bool no_base;                             /* the journal has none yet */
+    bool no_save;                             /* the snapshot failed */
+    uint64_t unsynced_bytes, unwritten_bytes; /* of the journal */
 };

@@ -178,6 +178,15 @@ struct persist_secret {
     uint8_t bytes[BLOOM_SECRET_BYTES];
 };
 
+/* ending.c: the server ends. */
+struct persist_ending {
+    enum persist_ending_state state;
+    struct persist_end how;
+    bool saving, saved;       /* the last snapshot: begun, on the disk */
+    uint64_t saves, failures; /* when it was begun */
+    bool complete;            /* all is on the disk that should be */
+};
+
 /* More than 30 fields: each part above has one owner, and the rest is what all
  * steps use. NOLINTNEXTLINE(*Padding): grouped by use, there is one */
 struct persist {
@@ -211,6 +220,7 @@ struct persist {
     struct persist_adopted adopted;
     struct persist_presence presence;
     struct persist_secret secret;
+    struct persist_ending ending;
     struct persist_info info; /* loop 0's own figures */
 
     struct requests requests[PERSIST_REQUESTS]; /* any thread */

@@ -12,8 +12,6 @@
 #include "persist/persist_state.h"
 #include "persist/place.h"
 
-#include <time.h>
-
 enum {
     RETRY_FIRST_S = 5,
     RETRY_MAX_S = 60,
@@ -127,22 +125,4 @@ save_is_due(struct persist *persist, const struct persist_conf *conf)
         }
     }
     return false;
-}
-
-/* The thread writes it, so that the watchdog is served meanwhile. */
-int
-save_at_end(struct persist *persist, const struct persist_end *end)
-{
-    static const struct timespec pause = { .tv_nsec = 5000000 };
-    struct walker_job job = make_job(persist);
-    int error;
-
-    save_note(persist);
-    full_state_start_still(persist, &job);
-    while (!full_state_still_has_ended(persist, &error)) {
-        end->idle(end->ctx);
-        (void)nanosleep(&pause, NULL);
-    }
-    return error == 0 && adopt_is_pending(persist) ? adopt_here(persist)
-                                                   : error;
 }

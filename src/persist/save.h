@@ -9,7 +9,6 @@
 
 struct persist;
 struct persist_conf;
-struct persist_end;
 
 bool save_is_due(struct persist *persist, const struct persist_conf *conf);
 
@@ -21,7 +20,5 @@ void save_written(struct persist *persist, int error);
 void save_note(struct persist *persist);
 void save_ended(struct persist *persist, int error);
 
-/* Both block, under the raised gate, and return an error. save_at_end calls
- * end->idle now and then. */
-int save_at_end(struct persist *persist, const struct persist_end *end);
+/* Blocks, under the raised gate, and returns an error. */
 int save_here(struct persist *persist);

@@ -241,6 +241,7 @@ on_tick(uv_timer_t *timer)
     watch_tick(server);
     if (atomic_load(&server->service.loading)) {
         show_loading(server);
+        shutdown_look(server);
         return;
     }
     tick_persist(server);
@@ -248,14 +249,7 @@ on_tick(uv_timer_t *timer)
         server->writes_conf_again =
             !conf_file_write_again(server->service.conf_file);
     }
-    if (server->stop_waits_until_ns > 0) {
-        shutdown_begin(server);
-        return;
-    }
-    if (server->stop_again_ns > 0 && clock_mono_ns() > server->stop_again_ns) {
-        server->stop_again_ns = 0;
-        shutdown_begin(server);
-    }
+    shutdown_look(server);
 }
 
 static void
@@ -264,6 +258,7 @@ on_poke(uv_async_t *async)
     struct server *server = async->data;
 
     tick_persist(server);
+    shutdown_look(server);
 }
 
 void

@@ -142,14 +142,15 @@ apply_and_relay(struct replication *r, const struct wire_piece *group,
 }
 
 /* A slow disk delays the primary's stream, and so does a save that cannot catch
- * up; a disk that fails does not. */
+ * up, or a stop; a disk that fails does not. */
 bool
 following_has_room(const struct replication *r)
 {
     struct journal *journal = persist_journal(r->server->persist);
     struct journal_status status;
 
-    if (persist_parks(r->server->persist) != PARKS_NOTHING) {
+    if (persist_parks(r->server->persist) != PARKS_NOTHING ||
+        r->server->stop.stage != STOP_NONE) {
         return false;
     }
     if (journal_has_room(journal)) {

@@ -136,8 +136,10 @@ on_poke(uv_async_t *async)
     following_look(r);
     failover_tick(r);
     slot_orders_look(r->orders);
-    pulls_look(r->pulls);
-    slot_drop_look(r->drop);
+    if (r->server->stop.stage == STOP_NONE) { /* else nothing changes data */
+        pulls_look(r->pulls);
+        slot_drop_look(r->drop);
+    }
     slot_orders_publish(r->orders);
     outgoing_look(r);
 }
@@ -218,8 +220,10 @@ on_tick(uv_timer_t *timer)
     role_change_note_history(r);
     kept_role_update(r);
     slot_orders_look(r->orders);
-    pulls_tick(r->pulls);
-    slot_drop_look(r->drop);
+    if (r->server->stop.stage == STOP_NONE) {
+        pulls_tick(r->pulls);
+        slot_drop_look(r->drop);
+    }
     slot_orders_publish(r->orders);
     figures_show(r);
 }

@@ -71,8 +71,7 @@ enum {
 static void
 on_stop_signal(uv_signal_t *handle, int number)
 {
-    log_notice("server", "stopping", "signal=%d", number);
-    shutdown_begin(handle->data);
+    shutdown_by_signal(handle->data, number);
 }
 
 static void
@@ -80,16 +79,6 @@ on_reload_signal(uv_signal_t *handle, int number)
 {
     (void)number;
     options_reload(handle->data);
-}
-
-/* Executes SHUTDOWN, on any loop: a signal reaches loop 0. */
-static void
-request_shutdown(void *ctx, unsigned flags)
-{
-    struct server *server = ctx;
-
-    atomic_store(&server->shutdown_flags, flags | SHUTDOWN_BY_COMMAND);
-    (void)kill(getpid(), SIGTERM);
 }
 
 static void
@@ -290,7 +279,8 @@ init_service(struct server *server, const struct conf_args *args)
     service->executable = server->executable;
     service->config_file = server->config_file;
     service->wake_loops = wake_loops;
-    service->shutdown = request_shutdown;
+    service->shutdown = shutdown_ask;
+    service->shutdown_abort = wake_persist;
     service->conf_allows = own_tls_change;
     service->conf_changed = options_changed;
     service->users_changed = options_users_changed;

@@ -33,6 +33,25 @@ struct heartbeat {
     _Atomic uint64_t *answered; /* [threads] */
 };
 
+enum stop_stage {
+    STOP_NONE,
+    STOP_AWAITS, /* its replicas do not have the whole log yet */
+    STOP_SAVES   /* the disk does not have everything yet */
+};
+
+/* A stop that is under way, or to be repeated. */
+struct stop {
+    _Atomic unsigned asked; /* the flags of a SHUTDOWN, and STOP_ASKED; any
+                               thread */
+    enum stop_stage stage;
+    unsigned flags;
+    bool by_command;
+    uint64_t awaits_until_ns;    /* the replicas, at most */
+    uint64_t extended_ns;        /* when it asked for more time last */
+    uint64_t again_ns;           /* when to repeat that of a signal; 0: not */
+    uint64_t progress, moved_ns; /* of the disk, and when that changed */
+};
+
 /* More than 30 fields: the objects of all layers, and the uv handles that
  * belong to none of them. */
 struct server {
@@ -74,12 +93,5 @@ struct server {
     int64_t clock_pace;     /* likewise: clock_jump_ms() */
     bool writes_conf_again; /* dir was lost: the files of conf_file.h are due */
 
-    _Atomic unsigned shutdown_flags; /* of the SHUTDOWN command; any thread */
-    uint64_t stop_waits_until_ns;    /* a stop waits for replicas; 0: none */
-    uint64_t stop_extended_ns;       /* when a stop asked for more time last */
-    uint64_t stop_again_ns; /* when to repeat a signal's stop that failed;
-                               0: none did */
+    struct stop stop; /* shutdown.c */
 };
-
-/* A bit of shutdown_flags beside those of enum shutdown_flag. */
-enum { SHUTDOWN_BY_COMMAND = 1 << 8 };

@@ -6,10 +6,14 @@
 
 struct server;
 
-/* Saves the last state and stops the loops. May return before that, to wait for
- * replicas: data.c's tick calls it again. If saving fails, the server goes on,
- * and repeats the stop if a signal asked for it. */
-void shutdown_begin(struct server *server);
+/* Begins a stop, which ends the server when its replicas and the disk have
+ * everything. If that fails, the server goes on, and repeats the stop of a
+ * signal. _ask (for SHUTDOWN): any thread; ctx is the server. */
+void shutdown_by_signal(struct server *server, int number);
+void shutdown_ask(void *ctx, unsigned flags);
+
+/* Moves a stop on. Once a tick, and when the disk has moved. */
+void shutdown_look(struct server *server);
 
 /* Stops the loops without saving: there is no data yet, or it is saved. */
 void shutdown_loops(struct server *server);

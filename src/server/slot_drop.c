@@ -84,7 +84,11 @@ slot_drop_describe(const struct server *server, struct slot_set *ret_slots,
 static void
 on_pause_over(uv_timer_t *timer)
 {
-    slot_drop_look(timer->data);
+    struct slot_drop *drop = timer->data;
+
+    if (drop->r->server->stop.stage == STOP_NONE) {
+        slot_drop_look(drop);
+    }
 }
 
 /* Takes out the slots whose keys are, or will be, this server's again. Inside

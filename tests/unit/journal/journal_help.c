@@ -234,6 +234,15 @@ released(const struct rig *rig)
     return atomic_load(journal_released(rig->journal));
 }
 
+bool
+flush(const struct rig *rig)
+{
+    enum journal_flushed flushed = JOURNAL_FLUSHES;
+
+    until((flushed = journal_flush(rig->journal)) != JOURNAL_FLUSHES);
+    return flushed == JOURNAL_FLUSHED;
+}
+
 struct journal_status
 status_of(const struct rig *rig)
 {

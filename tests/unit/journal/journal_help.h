@@ -102,6 +102,9 @@ uint64_t released(const struct rig *rig);
 
 struct journal_status status_of(const struct rig *rig);
 
+/* Waits until everything is synced; false if that fails. */
+bool flush(const struct rig *rig);
+
 /* Gives the journal a file. The disk waits meanwhile, since the begin of the
  * file is only known afterwards. */
 uint64_t set_target(struct rig *rig, enum journal_target how, uint64_t position,

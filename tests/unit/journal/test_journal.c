@@ -267,10 +267,10 @@ TEST(without_a_file_the_threads_leave_the_queue_alone)
     assert_int_equal(position, journal_position(rig->journal));
     assert_true(status_of(rig).queue_bytes > position);
     assert_int_equal(0, status_of(rig).written);
-    assert_false(journal_flush(rig->journal));
+    assert_false(flush(rig));
     journal_drain(rig->journal, KEY, &bytes);
     assert_int_equal(journal_position(rig->journal), bytes.len);
-    assert_true(journal_flush(rig->journal));
+    assert_true(flush(rig));
     assert_int_equal(0, status_of(rig).syncs);
     buf_free(&bytes);
     finish(&source);
@@ -286,7 +286,7 @@ TEST(everything_is_released_while_it_is_off)
 
     assert_true(released(rig) == UINT64_MAX);
     assert_int_equal(0, journal_synced(rig->journal));
-    assert_true(journal_flush(rig->journal));
+    assert_true(flush(rig));
     assert_false(status_of(rig).on);
     journal_set_target(rig->journal, JOURNAL_RESUME, &file, &position,
                        &sequence);
@@ -294,13 +294,13 @@ TEST(everything_is_released_while_it_is_off)
     assert_int_equal(700, journal_synced(rig->journal));
     assert_true(append(&source) > 700);
     assert_int_equal(700, released(rig));
-    assert_false(journal_flush(rig->journal));
+    assert_false(flush(rig));
     journal_kick(rig->journal);
     journal_turn_off(rig->journal, false);
     assert_true(released(rig) == UINT64_MAX);
     assert_int_equal(0, journal_synced(rig->journal));
     assert_false(status_of(rig).on || status_of(rig).closing);
-    assert_true(journal_flush(rig->journal)); /* nothing is left to sync */
+    assert_true(flush(rig)); /* nothing is left to sync */
     assert_int_equal(0, status_of(rig).queue_bytes);
     position = 50;
     journal_set_target(rig->journal, JOURNAL_RESUME, &file, &position,

@@ -86,12 +86,12 @@ TEST(no_syncs_only_when_it_has_to)
     assert_int_equal(0, status_of(rig).syncs);
     assert_int_equal(0, journal_synced(rig->journal));
     (void)append(&source); /* without a kick */
-    assert_true(journal_flush(rig->journal));
+    assert_true(flush(rig));
     assert_int_equal(journal_position(rig->journal),
                      journal_synced(rig->journal));
     syncs = status_of(rig).syncs;
     assert_in_range(syncs, 1, 2);
-    assert_true(journal_flush(rig->journal));
+    assert_true(flush(rig));
     assert_int_equal(syncs, status_of(rig).syncs);
     position = append_released(&source);
     journal_set_sync(rig->journal, JOURNAL_ALWAYS);
@@ -271,7 +271,7 @@ TEST(while_it_is_only_being_built_everything_is_released)
     assert_true(status_of(rig).building && status_of(rig).on);
     assert_true(released(rig) == UINT64_MAX);
     assert_int_equal(0, journal_synced(rig->journal));
-    assert_true(journal_flush(rig->journal));
+    assert_true(flush(rig));
     assert_int_equal(0, journal_synced(rig->journal));
     base_done(rig, 3999, 8); /* some older one */
     assert_true(status_of(rig).building);
@@ -294,7 +294,7 @@ TEST(turned_off_while_it_is_built_the_disk_has_nothing)
 
     (void)set_target(rig, JOURNAL_BUILD, 4000, &sequence);
     (void)append_and_kick(&source);
-    assert_true(journal_flush(rig->journal));
+    assert_true(flush(rig));
     (void)append_stuck(&source, DISK_SYNC);
     journal_turn_off(rig->journal, false);
     assert_true(status_of(rig).closing);
@@ -360,35 +360,6 @@ TEST(turned_off_now_it_drops_what_it_has_and_can_be_built_again)
     finish_checked(&source, position, 50);
 }
 
-struct flush {
-    struct rig *rig;
-    atomic_bool done, result;
-};
-
-static void *
-run_flush(void *arg)
-{
-    struct flush *flush = arg;
-
-    flush->result = journal_flush(flush->rig->journal);
-    flush->done = true;
-    metric_thread_exit();
-    return NULL;
-}
-
-/* Asserts that it does not wait for ever. */
-static bool
-flush_in_time(struct rig *rig)
-{
-    struct flush flush = { .rig = rig };
-    pthread_t thread;
-
-    assert_int_equal(0, pthread_create(&thread, NULL, run_flush, &flush));
-    until(flush.done);
-    assert_int_equal(0, pthread_join(thread, NULL));
-    return flush.result;
-}
-
 /* A sync hangs all the while. */
 TEST(a_flush_waits_for_nothing_that_was_dropped_when_it_was_turned_off)
 {
@@ -408,7 +379,7 @@ TEST(a_flush_waits_for_nothing_that_was_dropped_when_it_was_turned_off)
         until(disk_is_inside(DISK_SYNC));
         if (i == FAULTED) {
             append_failed(&source);
-            assert_false(flush_in_time(rig));
+            assert_false(flush(rig));
         }
         (void)append(&source);
         if (i == CLOSING) {
@@ -420,11 +391,11 @@ TEST(a_flush_waits_for_nothing_that_was_dropped_when_it_was_turned_off)
         journal_turn_off(rig->journal, i == NOW);
         disk_hold(DISK_WRITE, false);
         until(released(rig) == UINT64_MAX);
-        assert_true(flush_in_time(rig));
+        assert_true(flush(rig));
         assert_true(status_of(rig).closing);
         disk_hold(DISK_SYNC, false);
         until(!status_of(rig).closing);
-        assert_true(flush_in_time(rig));
+        assert_true(flush(rig));
         finish(&source);
     }
 }
@@ -434,20 +405,16 @@ TEST(a_flush_waits_for_what_is_still_to_be_synced_when_it_was_turned_off)
     for (int fails = 0; fails < 2; fails++) {
         struct rig *rig = rig_resumed(JOURNAL_NO, 0);
         struct source source = source_of(rig, 1);
-        struct flush flush = { .rig = rig };
-        pthread_t thread;
 
         disk_hold(DISK_SYNC, true);
         (void)append(&source);
         journal_turn_off(rig->journal, false);
         until(disk_is_inside(DISK_SYNC));
-        assert_int_equal(0, pthread_create(&thread, NULL, run_flush, &flush));
-        assert_true(status_of(rig).closing && !flush.done);
+        assert_true(status_of(rig).closing);
+        assert_int_equal(JOURNAL_FLUSHES, journal_flush(rig->journal));
         disk_fail(DISK_SYNC, (unsigned)fails, false);
         disk_hold(DISK_SYNC, false);
-        until(flush.done);
-        assert_int_equal(0, pthread_join(thread, NULL));
-        assert_true(flush.result); /* off, or dropped by the fault */
+        assert_true(flush(rig)); /* off, or dropped by the fault */
         until(!status_of(rig).closing);
         assert_int_equal(!fails,
                          disk.files[0].synced == size_of(disk.files[0].fd));
@@ -490,7 +457,7 @@ TEST(halted_it_keeps_its_positions_and_releases_nothing_more)
     journal_halt(rig->journal);
     position = released(rig);
     assert_true(append_and_kick(&source) > position);
-    assert_false(journal_flush(rig->journal));
+    assert_false(flush(rig));
     assert_int_equal(position, released(rig));
     finish(&source);
 }
@@ -544,7 +511,7 @@ TEST(threads_append_while_files_change)
         for (int i = 0; i < THREADS; i++) {
             assert_int_equal(0, pthread_join(threads[i], NULL));
         }
-        assert_true(journal_flush(rig->journal));
+        assert_true(flush(rig));
         assert_int_equal(journal_position(rig->journal), released(rig));
         assert_int_equal(status_of(rig).groups, status_of(rig).sequence);
         assert_int_equal(0, status_of(rig).queue_bytes);

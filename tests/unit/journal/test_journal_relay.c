@@ -106,7 +106,7 @@ TEST(what_is_relayed_stands_where_it_stood)
             }
         }
         assert_int_equal(0, rig->tapped);
-        assert_true(journal_flush(rig->journal));
+        assert_true(flush(rig));
         assert_int_equal(last, journal_synced(rig->journal));
         assert_false(status_of(rig).faulted);
         check_arrived(origin, tape);
@@ -187,7 +187,7 @@ end_fault(struct origin *origin, struct rig *rig)
     base_done(rig, mark, sequence);
     until(released(rig) >= last && released(rig) < UINT64_MAX);
     assert_false(status_of(rig).faulted);
-    assert_true(journal_flush(rig->journal));
+    assert_true(flush(rig));
     check_files(&origin->source, 1, mark, sequence);
 }
 
@@ -214,7 +214,7 @@ TEST(a_disk_that_hangs_costs_the_file_and_no_more_memory_than_the_limit)
         assert_int_equal(1, status_of(rig).suspect_files);
         assert_int_equal(1, rig->events);
         assert_int_equal(frozen, released(rig));
-        assert_false(journal_flush(rig->journal));
+        assert_false(flush(rig));
         disk_hold(DISK_WRITE, false);
         until(status_of(rig).queue_bytes == 0);
         relay_much(origin, rig, LIMIT / 2); /* not queued in vain */
@@ -269,7 +269,7 @@ TEST(a_hang_with_a_rotation_at_hand_first_gives_up_the_old_file_alone)
         } else {
             until(released(rig) >= last);
             assert_false(status_of(rig).faulted);
-            assert_true(journal_flush(rig->journal));
+            assert_true(flush(rig));
             check_files(&origin->source, 1, mark, sequence);
         }
         check_arrived(origin, tape);

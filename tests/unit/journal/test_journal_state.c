@@ -75,7 +75,7 @@ run_until_fault(struct rig *rig, struct source *source)
             base_done(rig, mark, sequence);
         }
         if (round % 3 == 0) {
-            (void)journal_flush(rig->journal);
+            (void)flush(rig);
         }
         if (disk_has_fired()) {
             return true;
@@ -120,7 +120,7 @@ nth_call_fails(enum journal_sync sync, enum disk_call call, unsigned nth,
     for (int i = 0; i < 50; i++) {
         (void)append_and_kick(&source);
     }
-    assert_true(journal_flush(rig->journal));
+    assert_true(flush(rig));
     assert_int_equal(journal_position(rig->journal), released(rig));
     assert_int_equal(journal_position(rig->journal),
                      journal_synced(rig->journal));
@@ -173,7 +173,7 @@ TEST(nothing_is_released_between_a_fault_and_its_base)
         frozen = released(rig);
         (void)append_and_kick(&source);
         until(status_of(rig).suspect);
-        assert_false(journal_flush(rig->journal));
+        assert_false(flush(rig));
         (void)append_and_kick(&source);
         assert_true(journal_has_room(rig->journal));
         assert_true(status_of(rig).queue_bytes > 0);
@@ -186,7 +186,7 @@ TEST(nothing_is_released_between_a_fault_and_its_base)
         assert_true(status_of(rig).faulted && !status_of(rig).suspect);
         last = append_and_kick(&source);
         until(status_of(rig).written > last);
-        assert_false(journal_flush(rig->journal));
+        assert_false(flush(rig));
         assert_int_equal(frozen, released(rig));
         assert_true(journal_synced(rig->journal) <= frozen);
         base_done(rig, mark, sequence);
@@ -502,7 +502,7 @@ TEST(turned_off_before_a_rebase_is_reached_it_leaves_nothing_queued)
     mark = set_target(rig, JOURNAL_BUILD, 1000000, &sequence);
     base_done(rig, mark, sequence);
     assert_true(append_and_kick(&source) > 1000000);
-    assert_true(journal_flush(rig->journal));
+    assert_true(flush(rig));
     finish_checked(&source, mark, sequence);
 }
 
@@ -573,7 +573,7 @@ TEST(threads_append_while_the_disk_fails)
         for (int i = 0; i < APPENDERS; i++) {
             assert_int_equal(0, pthread_join(threads[i], NULL));
         }
-        assert_true(journal_flush(rig->journal));
+        assert_true(flush(rig));
         assert_true(policies[round % POLICIES] == JOURNAL_NO || faults > 0);
         check_files(sources, APPENDERS, mark, sequence);
         for (int i = 0; i < APPENDERS; i++) {

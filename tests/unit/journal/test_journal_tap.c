@@ -36,7 +36,7 @@ TEST(a_tap_hears_the_log_without_files_and_nothing_is_queued)
     assert_true(journal_has_room(rig->journal));
     assert_true(released(rig) == UINT64_MAX);
     assert_int_equal(0, journal_synced(rig->journal));
-    assert_true(journal_flush(rig->journal)); /* nothing is owed */
+    assert_true(flush(rig)); /* nothing is owed */
     (void)journal_close_group(rig->journal);
     check_tape(tape, rig, &source, 1);
     assert_int_equal(1, tape->begins);
@@ -185,7 +185,7 @@ TEST(a_tap_begins_where_the_log_is)
     check_tape(second, rig, &source, 1);
     assert_false(status_of(rig).tapped);
     (void)append(&source); /* on, without a tap */
-    assert_true(journal_flush(rig->journal));
+    assert_true(flush(rig));
     check_files(&source, 1, 1000, 0);
 
     journal_turn_off(rig->journal, false);
@@ -238,7 +238,7 @@ TEST(files_come_and_go_below_a_tap)
         assert_true(append_and_kick(&source) > last);
         assert_true(status_of(rig).tapped && !status_of(rig).on);
         disk_hold(DISK_WRITE, false);
-        assert_true(journal_flush(rig->journal));
+        assert_true(flush(rig));
         until(!status_of(rig).closing);
         assert_true(released(rig) == UINT64_MAX);
         assert_int_equal(0, journal_synced(rig->journal));
@@ -271,7 +271,7 @@ TEST(the_stream_has_what_a_fault_and_a_rebase_made_void)
     }
     (void)journal_close_group(rig->journal);
     check_tape(tape, rig, &source, 1);
-    assert_true(journal_flush(rig->journal));
+    assert_true(flush(rig));
     check_files(&source, 1, mark, sequence);
     (void)disk_heal();
     tape_free(tape);
@@ -317,7 +317,7 @@ TEST(a_log_that_moves_leaves_its_old_file_behind)
         until(released(rig) >= last && released(rig) < 70000);
         (void)journal_close_group(rig->journal);
         check_tape(tape, rig, &later, 1);
-        assert_true(journal_flush(rig->journal));
+        assert_true(flush(rig));
         assert_null(disk.wrong);
         tape_free(tape);
         source_fini(&source);
@@ -393,7 +393,7 @@ TEST(a_tap_hears_every_byte_in_order_whatever_the_files_do)
         until(released(rig) >= mark && released(rig) < UINT64_MAX);
         enough = true;
         join(threads);
-        assert_true(journal_flush(rig->journal));
+        assert_true(flush(rig));
         (void)journal_close_group(rig->journal);
         check_files(sources, APPENDERS, mark, sequence);
         check_tape(tapes[1], rig, sources, APPENDERS);

@@ -4,6 +4,7 @@
  */
 #include "persist_rig.h"
 
+#include "persist/ending.h"
 #include "snapshot/completion.h"
 
 #include <fcntl.h>
@@ -403,11 +404,18 @@ prig_free(struct prig *rig)
 bool
 prig_stop(struct prig *rig, const struct persist_end *end)
 {
-    bool ended = persist_settle(rig->persist, end);
+    bool ended = false;
 
-    gate_raise(keyspace_gate(rig->ks), 0);
-    ended = ended && persist_stop(rig->persist, end);
-    gate_lower(keyspace_gate(rig->ks), 0);
+    persist_end(rig->persist, end);
+    PRIG_WAIT(rig, persist_ending(rig->persist) != PERSIST_ENDS);
+    if (persist_ending(rig->persist) == PERSIST_ENDED) {
+        gate_raise(keyspace_gate(rig->ks), 0);
+        ended = persist_end_settle(rig->persist);
+        gate_lower(keyspace_gate(rig->ks), 0);
+        assert_true(ended);
+    } else {
+        persist_end_abort(rig->persist);
+    }
     return ended;
 }
 

@@ -14,6 +14,18 @@ job_of(const struct prig *rig)
     return full_state_job(rig->persist, rig->persist->dir_fd, "full");
 }
 
+/* Waits until the writing that it breaks off has ended. */
+static void
+break_off(struct prig *rig)
+{
+    int error;
+
+    full_state_break_off(rig->persist);
+    walker_wait(rig->persist->walker);
+    assert_true(full_state_has_ended(rig->persist, &error));
+    rig->persist->step = STEP_NONE;
+}
+
 TEST(full_state_holds_all_keys)
 {
     struct prig *rig = prig_start("no", "no");
@@ -82,7 +94,7 @@ TEST(commands_that_mark_are_parked_until_the_end)
         assert_int_equal(i == 0 ? PARKS_REMAKES : PARKS_NOTHING,
                          parks_now(rig));
     }
-    full_state_stop(rig->persist);
+    break_off(rig);
     assert_int_equal(PARKS_NOTHING, parks_now(rig));
     prig_free(rig);
 }
@@ -104,7 +116,7 @@ TEST(writes_are_parked_while_the_spool_is_crowded)
             (void)prig_write(rig);
         }
         assert_int_equal(i == 0 ? PARKS_WRITES : PARKS_NOTHING, parks_now(rig));
-        full_state_stop(rig->persist);
+        break_off(rig);
         assert_int_equal(PARKS_NOTHING, parks_now(rig));
         prig_free(rig);
     }
@@ -119,7 +131,7 @@ TEST(broken_off_base_is_asked_for_again)
     full_state_start(rig->persist, &job);
     rig->persist->step = STEP_BASE;
     assert_false(requests_are_due(rewrites));
-    full_state_stop(rig->persist);
+    break_off(rig);
     assert_true(requests_are_due(rewrites));
     assert_int_equal(STEP_NONE, rig->persist->step);
     assert_false(walker_is_running(rig->persist->walker));

@@ -345,3 +345,16 @@ holdings_parse(struct slice text, struct holdings *ret_holdings,
     }
     return good;
 }
+
+uint64_t
+holdings_version(struct slice text)
+{
+    uint64_t version = 0;
+
+    for (size_t i = text.len > 17 ? text.len - 17 : 0; i + 1 < text.len; i++) {
+        char c = text.data[i];
+
+        version = version << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+    }
+    return text.len > 0 && version == 0 ? 1 : version;
+}

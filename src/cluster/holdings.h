@@ -66,4 +66,7 @@ enum { HOLDINGS_REASON_MAX = 128 };
 bool holdings_parse(struct slice text, struct holdings *ret_holdings,
                     char ret_reason[HOLDINGS_REASON_MAX]);
 
+/* Returns a number that differs when the text does; not 0 but of "". */
+uint64_t holdings_version(struct slice text);
+
 enum { HOLDINGS_TEXT_MAX = 2 << 20 }; /* more is refused by readers */

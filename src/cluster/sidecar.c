@@ -364,6 +364,7 @@ sidecar_polled(struct sidecar *sidecar, const struct topology *topology,
     sidecar_disk_check(sidecar);
     if (sidecar->topology != topology) {
         sidecar->topology = topology;
+        sidecar->topologies++;
         sidecar->changed = true;
         check_identity(sidecar);
         follow_epoch(sidecar, follow_owners(sidecar, leased, now_ms), now_ms);
@@ -404,6 +405,14 @@ sidecar_tick(struct sidecar *sidecar, uint64_t now_ms)
         sidecar_disk_tick(sidecar, now_ms);
         write_changes(sidecar);
     }
+}
+
+bool
+sidecar_rests(const struct sidecar *sidecar)
+{
+    return sidecar->topology != NULL && sidecar->role != SIDECAR_UNDECIDED &&
+           (sidecar->role == SIDECAR_LEADS || sidecar->copy_is_good) &&
+           survey_is_calm(sidecar);
 }
 
 void

@@ -47,8 +47,12 @@ void sidecar_set_behind(struct sidecar *sidecar, bool behind);
 /* The lease has run out: other daemons may have served our slots meanwhile. */
 void sidecar_lapsed(struct sidecar *sidecar, uint64_t now_ms);
 
-/* Call it about every 50 ms, and when a text of holdings may be on the disk. */
+/* Call it about every 50 ms, more often unless it rests, and when a text of
+ * holdings may be on the disk. */
 void sidecar_tick(struct sidecar *sidecar, uint64_t now_ms);
+
+/* Whether nothing is under way that ticks would hasten. */
+bool sidecar_rests(const struct sidecar *sidecar);
 
 void sidecar_answered(struct sidecar *sidecar, uint64_t number,
                       const struct sidecar_answer *answer, uint64_t now_ms);

@@ -46,6 +46,9 @@ struct sidecar_ask {
     uint64_t number; /* names it in the answer */
     enum sidecar_question question;
     const char *node; /* its id */
+    /* Of HOLDINGS: the version of an earlier answer. If it is the present one,
+     * the answer is SAME. 0: it is wanted whole. */
+    uint64_t seen;
     /* Of a fence: the slots, and the epoch of their new owner's node. */
     const struct slot_set *set;
     uint64_t epoch;
@@ -61,6 +64,7 @@ enum sidecar_answer_kind {
     SIDECAR_SILENT,   /* it cannot be reached, or has not answered in time */
     SIDECAR_REFUSED,  /* it does not hold the slots, or not any more */
     SIDECAR_HOLDS,    /* `holdings`, at this place of its log */
+    SIDECAR_SAME,     /* what it held when its answer had this version */
     SIDECAR_FENCED,   /* it serves the slots no more; its log ends here */
     SIDECAR_HAS_KEYS, /* it was not fenced, since there are keys */
     SIDECAR_FORCED
@@ -69,6 +73,7 @@ enum sidecar_answer_kind {
 struct sidecar_answer {
     enum sidecar_answer_kind kind;
     const struct holdings *holdings;
+    uint64_t version;               /* of the holdings, not 0 */
     const struct slot_set *granted; /* of FENCED */
     char history[HISTORY_ID_CHARS + 1];
     uint64_t position;

@@ -29,6 +29,7 @@ void
 sidecar_want(struct sidecar *sidecar, unsigned slot, uint16_t source,
              uint64_t now_ms)
 {
+    sidecar->survey.vain = 0;
     sidecar->source[slot] = source;
     slot_set_remove(&sidecar->surveyed, slot);
     sidecar->wanted_ms[slot] = now_ms;

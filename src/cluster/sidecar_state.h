@@ -25,6 +25,9 @@ struct sidecar_peer {
     uint64_t number; /* of the question of the present survey; 0: none, or it
                         was answered */
     bool silent;     /* at the last question */
+    bool same;       /* it has answered so in the round that runs */
+    bool plain;      /* it is of a version without SAME */
+    uint64_t seen;   /* the version of its last answer; 0: none */
     uint64_t epoch;  /* + 1, of its node at the last poll */
 };
 
@@ -50,6 +53,12 @@ struct sidecar_survey {
     unsigned open;         /* questions without an answer; 0: no round runs */
     uint64_t first_number; /* of the round's questions, and */
     uint16_t *asked;       /* [room] the peers that they went to */
+    bool asks_same;        /* the round that runs asks what has changed, */
+    size_t same;           /* and so many daemons have said: nothing; */
+    bool differs;          /* and another one has said what */
+    uint64_t began_of;     /* `topologies` when it began */
+    uint64_t full_of;      /* likewise, of the last one that heard all */
+    unsigned vain;         /* rounds without news while a slot is wanted */
     size_t asked_count, asked_room;
     unsigned silent;
     uint64_t rounds;              /* that have ended */
@@ -128,6 +137,7 @@ struct sidecar {
     struct sidecar_hooks hooks;
     struct sidecar_options options;
     const struct topology *topology; /* NULL before the first poll */
+    uint64_t topologies;             /* seen so far */
     uint64_t numbers;                /* of questions */
     struct holdings *own;
     bool dirty;            /* own has changed since it was kept */

@@ -4,6 +4,10 @@
  * while a slot of its own is wanted. The answers say from whom to fetch, which
  * slots nobody has ever held, and which of ours another daemon holds at a
  * higher epoch.
+ *
+ * At rest a round asks what has changed. If nothing has, what the last round
+ * found holds on. Else those that have said so are asked for all they hold, in
+ * the same round.
  */
 #include "cluster/survey.h"
 
@@ -13,7 +17,8 @@
 enum {
     ROUND_MS = 1000,
     ROUND_SOON_MS = 100,
-    PEER_MS = 20 /* more for each daemon: the rounds of all are a square */
+    VAIN_MAX = 50, /* rounds of that kind without news: then it is no hurry */
+    PEER_MS = 20   /* more for each daemon: the rounds of all are a square */
 };
 
 void
@@ -45,40 +50,69 @@ is_settled(const struct sidecar *sidecar)
     return slot_set_equal(&sidecar->owned, &sidecar->served);
 }
 
+bool
+survey_is_calm(const struct sidecar *sidecar)
+{
+    return is_settled(sidecar) && slot_set_is_empty(&sidecar->awaiting) &&
+           sidecar->claim.state == CLAIM_NONE && sidecar->demoted_ms == 0 &&
+           sidecar->survey.full_of == sidecar->topologies;
+}
+
+/* Returns whether the round has found anything new. */
+static bool
+compare(struct sidecar *sidecar)
+{
+    struct sidecar_survey *survey = &sidecar->survey;
+    bool news = survey->other_silent;
+
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        struct sidecar_holder *fresh = &survey->fresh[slot];
+        const struct sidecar_holder *found = &survey->found[slot];
+
+        fresh->known = sidecar->own->known[slot];
+        fresh->rises = fresh->known != found->known;
+        news = news || fresh->rises || fresh->epoch != found->epoch ||
+               fresh->peer != found->peer || fresh->claimed != found->claimed;
+    }
+    return news;
+}
+
 static void
 end_round(struct sidecar *sidecar)
 {
     struct sidecar_survey *survey = &sidecar->survey;
     struct sidecar_holder *found = survey->found;
     uint64_t pause_ms = ROUND_MS + sidecar->topology->count * PEER_MS;
+    bool news = compare(sidecar);
 
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        struct sidecar_holder *fresh = &survey->fresh[slot];
-
-        fresh->known = sidecar->own->known[slot];
-        if (fresh->known != found[slot].known) {
-            fresh->rises = true;
-        }
-    }
     survey->found = survey->fresh;
     survey->fresh = found;
     survey->complete = survey->silent == 0;
     sidecar->changed |= survey->other_silent;
     survey->other_silent = false;
     survey->rounds++;
-    survey->next_ms =
-        survey->since_ms + (is_settled(sidecar) ? pause_ms : ROUND_SOON_MS);
+    if (!survey->asks_same) {
+        survey->full_of = survey->began_of;
+    }
+    survey->vain = news || is_settled(sidecar) ? 0 : survey->vain + 1;
+    if (!is_settled(sidecar) && survey->vain < VAIN_MAX) {
+        pause_ms = ROUND_SOON_MS;
+    }
+    survey->next_ms = survey->since_ms + pause_ms;
 }
 
-/* Asks the daemon of one node. The numbers of a round follow each other. */
+/* Asks one daemon. The numbers of a round, and of its second part, follow each
+ * other. */
 static void
-ask_node(struct sidecar *sidecar, const struct topology_node *node)
+ask_peer(struct sidecar *sidecar, uint16_t at)
 {
     struct sidecar_survey *survey = &sidecar->survey;
-    uint16_t at = sidecar_peer_of(sidecar, node->id);
+    struct sidecar_peer *peer = &sidecar->peers[at];
+    uint64_t seen = survey->asks_same && !peer->plain ? peer->seen : 0;
     uint64_t number = sidecar_ask(
         sidecar, (struct sidecar_ask){ .question = SIDECAR_ASK_HOLDINGS,
-                                       .node = node->id });
+                                       .node = peer->id,
+                                       .seen = seen });
 
     if (survey->asked_count == 0) {
         survey->first_number = number;
@@ -86,7 +120,8 @@ ask_node(struct sidecar *sidecar, const struct topology_node *node)
     CHECK(number == survey->first_number + survey->asked_count);
     survey->asked[survey->asked_count++] = at;
     survey->open++;
-    sidecar->peers[at].number = number;
+    peer->number = number;
+    peer->same = false;
 }
 
 static void
@@ -109,10 +144,14 @@ begin_round(struct sidecar *sidecar, uint64_t now_ms)
     memset(survey->fresh, 0, CLUSTER_SLOTS * sizeof(*survey->fresh));
     survey->since_ms = now_ms;
     survey->silent = 0;
+    survey->asks_same = survey_is_calm(sidecar);
+    survey->began_of = sidecar->topologies;
+    survey->same = 0;
+    survey->differs = false;
     make_room(survey, topology->count);
     for (size_t i = 0; i < topology->count; i++) {
         if ((int)i != topology->myself) {
-            ask_node(sidecar, &topology->nodes[i]);
+            ask_peer(sidecar, sidecar_peer_of(sidecar, topology->nodes[i].id));
         }
     }
     if (survey->open == 0) {
@@ -120,12 +159,45 @@ begin_round(struct sidecar *sidecar, uint64_t now_ms)
     }
 }
 
+/* All have answered. Those that have said that nothing has changed are asked
+ * again if that is not true of all. */
+static void
+end_part(struct sidecar *sidecar)
+{
+    struct sidecar_survey *survey = &sidecar->survey;
+    size_t asked = survey->asked_count;
+
+    if (survey->same == 0) {
+        survey->asks_same = false; /* it has heard all of it */
+    } else if (!survey->differs && !survey->other_silent) {
+        memcpy(survey->fresh, survey->found,
+               CLUSTER_SLOTS * sizeof(*survey->fresh));
+    } else {
+        survey->asks_same = false;
+        survey->same = 0;
+        survey->asked_count = 0;
+        for (size_t i = 0; i < asked;
+             i++) { /* it writes behind what it reads */
+            uint16_t at = survey->asked[i];
+
+            if (sidecar->peers[at].same) {
+                ask_peer(sidecar, at);
+            }
+        }
+        return;
+    }
+    end_round(sidecar);
+}
+
 void
 survey_tick(struct sidecar *sidecar, uint64_t now_ms)
 {
     struct sidecar_survey *survey = &sidecar->survey;
 
-    if (survey->open == 0 && now_ms >= survey->next_ms) {
+    uint64_t least_ms = survey->vain < VAIN_MAX ? 0 : ROUND_SOON_MS;
+
+    if (survey->open == 0 && now_ms >= survey->next_ms &&
+        now_ms - survey->since_ms >= least_ms) {
         begin_round(sidecar, now_ms);
     }
 }
@@ -160,6 +232,42 @@ merge(struct sidecar_survey *survey, uint16_t peer,
     }
 }
 
+static void
+take_answer(struct sidecar *sidecar, uint16_t at,
+            const struct sidecar_answer *answer)
+{
+    struct sidecar_survey *survey = &sidecar->survey;
+    struct sidecar_peer *peer = &sidecar->peers[at];
+    bool silent;
+
+    if (answer->kind == SIDECAR_REFUSED && survey->asks_same &&
+        peer->seen != 0 && !peer->plain) {
+        peer->plain = true; /* it may not know the question */
+        peer->same = true;  /* it is asked again */
+        survey->same++;
+        survey->differs = true;
+        return;
+    }
+    peer->same = answer->kind == SIDECAR_SAME;
+    silent = answer->kind != SIDECAR_HOLDS && !peer->same;
+    survey->other_silent |= peer->silent != silent;
+    peer->silent = silent;
+    if (peer->same) {
+        survey->same++;
+    } else if (silent) {
+        peer->seen = 0;
+        peer->plain = false; /* it may be another version next time */
+        survey->silent++;
+    } else {
+        survey->differs = true;
+        peer->seen = answer->version;
+        merge(survey, at, answer);
+        if (holdings_learn(sidecar->own, answer->holdings)) {
+            sidecar->dirty = true;
+        }
+    }
+}
+
 bool
 survey_answered(struct sidecar *sidecar, uint64_t number,
                 const struct sidecar_answer *answer)
@@ -179,19 +287,10 @@ survey_answered(struct sidecar *sidecar, uint64_t number,
     }
     CHECK(survey->open > 0);
     peer->number = 0;
-    survey->other_silent |= peer->silent != (answer->kind != SIDECAR_HOLDS);
-    peer->silent = answer->kind != SIDECAR_HOLDS;
     survey->open--;
-    if (answer->kind == SIDECAR_HOLDS) {
-        merge(survey, at, answer);
-        if (holdings_learn(sidecar->own, answer->holdings)) {
-            sidecar->dirty = true;
-        }
-    } else {
-        survey->silent++;
-    }
+    take_answer(sidecar, at, answer);
     if (survey->open == 0) {
-        end_round(sidecar);
+        end_part(sidecar);
     }
     return true;
 }

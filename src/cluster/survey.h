@@ -13,6 +13,10 @@ void survey_fini(struct sidecar *sidecar);
 void survey_tick(struct sidecar *sidecar, uint64_t now_ms);
 void survey_hurry(struct sidecar *sidecar);
 
+/* Whether no slot is on its way to us or away. Then it does not matter how long
+ * the logs of copies are, which only whole answers tell anew. */
+bool survey_is_calm(const struct sidecar *sidecar);
+
 /* Returns whether this answered a question of the survey. */
 bool survey_answered(struct sidecar *sidecar, uint64_t number,
                      const struct sidecar_answer *answer);

@@ -32,10 +32,11 @@ is_behind(const struct request *req)
                                 memory_order_relaxed) == GRACE_BEHIND;
 }
 
-/* SIDECAR HOLDINGS */
+/* SIDECAR HOLDINGS [version]: with the present version, the text is empty. */
 enum err
 cmd_sidecar_holdings(struct request *req)
 {
+    uint64_t seen = 0;
     struct buf text = { 0 };
     char history[HISTORY_ID_CHARS + 1];
     uint64_t position;
@@ -46,7 +47,14 @@ cmd_sidecar_holdings(struct request *req)
     if (is_behind(req)) {
         return ERR_BEHIND;
     }
-    req->service->slots.holdings(req->service->ctx, &text, history, &position);
+    if (req->argc > 3) {
+        return ERR_SYNTAX;
+    }
+    if (req->argc == 3 && !slice_to_u64(req->argv[2], &seen)) {
+        return ERR_NOT_INTEGER;
+    }
+    req->service->slots.holdings(req->service->ctx, seen, &text, history,
+                                 &position);
     if (text.failed) {
         buf_free(&text);
         return ERR_NOMEM;
@@ -146,6 +154,7 @@ answer(struct request *req, const struct sidecar_answer *answer)
     case SIDECAR_REFUSED:
     case SIDECAR_SILENT:
     case SIDECAR_HOLDS:
+    case SIDECAR_SAME:
         break;
     }
     return request_fail(req, ERR_CUSTOM, "%s", answer->reason);

@@ -141,8 +141,8 @@ struct slot_calls {
 
     /* In sidecar mode alone; else NULL. Appends what this server holds
      * (cluster/holdings.h), and says where its log ends. */
-    void (*holdings)(void *ctx, struct buf *ret_text, char *ret_history,
-                     uint64_t *ret_position);
+    void (*holdings)(void *ctx, uint64_t seen, struct buf *ret_text,
+                     char *ret_history, uint64_t *ret_position);
     /* Has loop 0 answer the order, and wake all loops then. */
     void (*fence)(void *ctx, struct fence_order *order);
 };

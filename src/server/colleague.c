@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A link for each question: there are few, and none holds up another.
+ * A link has at most one question, so none holds up another. Its answer leaves
+ * the link idle, for the next question to the same server. One idle link for
+ * each server is kept.
  */
 #include "server/colleague.h"
 
 #include "base/buf.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/run_clock.h"
 #include "cluster/holdings.h"
@@ -13,15 +16,27 @@
 #include "proto/reply.h"
 #include "server/replication_state.h"
 
-enum { TICK_MS = 50, REPLY_BYTES_MAX = HOLDINGS_TEXT_MAX + 4096 };
+#include <stdio.h>
+
+enum {
+    TICK_MS = 50,
+    IDLE_MS = 60 * 1000, /* then a link that nobody needs is closed */
+    REPLY_BYTES_MAX = HOLDINGS_TEXT_MAX + 4096
+};
 
 struct call {
     struct colleagues *owner;
-    struct call *next;
-    uint64_t number, until_ms;
-    struct link *link; /* NULL: it has ended */
+    struct call *next, *before; /* of all */
+    char *address;              /* host:port */
+    struct link *link;          /* NULL: it has ended */
     struct answers *answers;
+    bool secure;
     bool logs_in;        /* the next reply is to AUTH */
+    bool asks;           /* there is a question; else the link is idle */
+    bool again;          /* the link was idle before: it may have just ended */
+    uint64_t number;     /* of the question */
+    uint64_t until_ms;   /* it fails then; an idle link is closed */
+    struct buf question; /* while it may be asked again */
     const char *failure; /* to be reported by the timer; NULL: none */
 };
 
@@ -31,33 +46,106 @@ struct colleagues {
     void *ctx;
     uv_timer_t timer;
     struct call *calls;
+    struct map idle; /* by address */
 };
+
+static void
+leave_idle(struct call *call)
+{
+    struct map *idle = &call->owner->idle;
+
+    if (map_find(idle, slice_of(call->address)) == call) {
+        (void)map_remove(idle, slice_of(call->address));
+    }
+}
 
 static void
 free_call(struct call *call)
 {
+    if (call->before != NULL) {
+        call->before->next = call->next;
+    } else {
+        call->owner->calls = call->next;
+    }
+    if (call->next != NULL) {
+        call->next->before = call->before;
+    }
+    leave_idle(call);
     if (call->link != NULL) {
         link_close(call->link);
     }
     answers_free(call->answers);
+    buf_free(&call->question);
+    mem_free(call->address);
     mem_free(call);
 }
 
+static struct call *
+new_call(struct colleagues *colleagues, const char *address)
+{
+    struct call *call = mem_zalloc(sizeof(*call));
+
+    call->owner = colleagues;
+    call->address = mem_copy_text(slice_of(address));
+    call->next = colleagues->calls;
+    if (call->next != NULL) {
+        call->next->before = call;
+    }
+    colleagues->calls = call;
+    return call;
+}
+
+/* The question has no answer. */
 static void
-finish(struct call *call, const struct answer *answer, const char *reason)
+fail(struct call *call, const char *reason)
 {
     struct colleagues *colleagues = call->owner;
-    struct call **at = &colleagues->calls;
 
-    while (*at != call) {
-        at = &(*at)->next;
+    if (call->asks) {
+        call->asks = false;
+        colleagues->done(colleagues->ctx, call->number, NULL, reason);
     }
-    *at = call->next;
-    colleagues->done(colleagues->ctx, call->number, answer, reason);
     free_call(call);
 }
 
+/* Keeps the link, unless there is an idle one. `done` may use it at once. */
+static void
+finish(struct call *call, const struct answer *answer)
+{
+    struct colleagues *colleagues = call->owner;
+    struct slice address = slice_of(call->address);
+    bool kept = map_find(&colleagues->idle, address) == NULL &&
+                map_put(&colleagues->idle, address, call);
+
+    call->asks = false;
+    call->until_ms = run_clock_ms() + IDLE_MS;
+    colleagues->done(colleagues->ctx, call->number, answer, NULL);
+    if (!kept) {
+        free_call(call);
+    }
+}
+
 /* ---- the link ------------------------------------------------------------ */
+
+/* Takes one reply. False: the call is gone. */
+static bool
+take(struct call *call, const struct answer *answer)
+{
+    if (call->logs_in) {
+        call->logs_in = false;
+        if (answer->values[0].type == ANSWER_ERROR) {
+            fail(call, "it refuses our login (masterauth)");
+            return false;
+        }
+        return true;
+    }
+    if (!call->asks) {
+        fail(call, "it answers what nobody asked");
+        return false;
+    }
+    finish(call, answer);
+    return false;
+}
 
 static void
 on_bytes(void *ctx, struct link *link, struct slice bytes, size_t *ret_used)
@@ -73,20 +161,38 @@ on_bytes(void *ctx, struct link *link, struct slice bytes, size_t *ret_used)
         case ANSWERS_MORE:
             return;
         case ANSWERS_BAD:
-            finish(call, NULL, answers_reason(call->answers));
+            fail(call, answers_reason(call->answers));
             return;
         case ANSWERS_ONE:
-            if (!call->logs_in) {
-                finish(call, &answer, NULL);
-                return;
-            }
-            call->logs_in = false;
-            if (answer.values[0].type == ANSWER_ERROR) {
-                finish(call, NULL, "it refuses our login (masterauth)");
+            if (!take(call, &answer)) {
                 return;
             }
         }
     }
+}
+
+static bool dial(struct call *call, const char *host, unsigned port,
+                 struct slice command, unsigned timeout_ms);
+
+/* Asks over a new link. An idle one may end just when it is used again. */
+static bool
+ask_again(struct call *call)
+{
+    uint64_t now_ms = run_clock_ms();
+    const char *colon = strrchr(call->address, ':');
+    char *host = mem_copy_text(
+        (struct slice){ call->address, (size_t)(colon - call->address) });
+    uint64_t port = 0;
+    bool good = call->again && now_ms < call->until_ms &&
+                slice_to_u64(slice_of(colon + 1), &port);
+
+    call->again = false;
+    answers_free(call->answers);
+    call->answers = NULL;
+    good = good && dial(call, host, (unsigned)port, buf_slice(&call->question),
+                        (unsigned)(call->until_ms - now_ms));
+    mem_free(host);
+    return good;
 }
 
 static void
@@ -97,7 +203,9 @@ on_closed(void *ctx, struct link *link, int error, const char *reason)
     (void)link;
     (void)error;
     call->link = NULL;
-    finish(call, NULL, reason);
+    if (!call->asks || !ask_again(call)) {
+        fail(call, reason);
+    }
 }
 
 static const struct link_hooks hooks = { .bytes = on_bytes,
@@ -156,11 +264,12 @@ colleague_login(const struct server *server, struct link *link,
 }
 
 static bool
-begin(struct call *call, const char *host, unsigned port, struct slice command,
-      unsigned timeout_ms)
+dial(struct call *call, const char *host, unsigned port, struct slice command,
+     unsigned timeout_ms)
 {
     struct server *server = call->owner->server;
 
+    call->secure = server->replication->uses_tls;
     call->answers = answers_new(REPLY_BYTES_MAX);
     if (call->answers == NULL) {
         return false;
@@ -177,13 +286,15 @@ on_timer(uv_timer_t *timer)
 {
     struct colleagues *colleagues = timer->data;
     struct call *call = colleagues->calls;
+    uint64_t now_ms = run_clock_ms();
 
-    while (call != NULL) { /* `done` may ask more, in front */
+    while (call !=
+           NULL) { /* `done` may ask more, in front or over idle links */
         struct call *next = call->next;
 
-        if (call->failure != NULL || run_clock_ms() >= call->until_ms) {
-            finish(call, NULL,
-                   call->failure != NULL ? call->failure : "no answer in time");
+        if (call->failure != NULL || now_ms >= call->until_ms) {
+            fail(call,
+                 call->failure != NULL ? call->failure : "no answer in time");
         }
         call = next;
     }
@@ -203,18 +314,48 @@ colleagues_new(struct server *server, colleague_fn done, void *ctx)
     return colleagues;
 }
 
+/* Asks over the idle link to that address. False: there is none. */
+static bool
+ask_idle(struct colleagues *colleagues, const char *address, uint64_t number,
+         struct slice command, unsigned timeout_ms)
+{
+    struct call *call = map_remove(&colleagues->idle, slice_of(address));
+
+    if (call == NULL) {
+        return false;
+    }
+    if (call->secure != colleagues->server->replication->uses_tls) {
+        call->failure = "tls-replication has changed"; /* the timer frees it */
+        return false;
+    }
+    call->asks = true;
+    call->number = number;
+    call->until_ms = run_clock_ms() + timeout_ms;
+    buf_reset(&call->question, command.len);
+    buf_append_slice(&call->question, command);
+    call->again = !call->question.failed;
+    if (!link_send(call->link, command)) {
+        call->failure = "no memory for the question";
+    }
+    return true;
+}
+
 void
 colleagues_ask(struct colleagues *colleagues, uint64_t number, const char *host,
                unsigned port, struct slice command, unsigned timeout_ms)
 {
-    struct call *call = mem_zalloc(sizeof(*call));
+    char address[TOPOLOGY_HOST_MAX + 8];
+    struct call *call;
 
-    call->owner = colleagues;
+    (void)snprintf(address, sizeof(address), "%s:%u", host, port);
+    if (ask_idle(colleagues, address, number, command, timeout_ms)) {
+        return;
+    }
+    call = new_call(colleagues, address);
+    call->asks = true;
     call->number = number;
     call->until_ms = run_clock_ms() + timeout_ms;
-    call->next = colleagues->calls;
-    colleagues->calls = call;
-    if (!begin(call, host, port, command, timeout_ms)) {
+    if (!dial(call, host, port, command, timeout_ms)) {
         call->failure = "no memory for the question";
     }
 }
@@ -223,11 +364,9 @@ void
 colleagues_stop(struct colleagues *colleagues)
 {
     while (colleagues->calls != NULL) {
-        struct call *call = colleagues->calls;
-
-        colleagues->calls = call->next;
-        free_call(call);
+        free_call(colleagues->calls);
     }
+    map_free(&colleagues->idle);
     uv_close((uv_handle_t *)&colleagues->timer, NULL);
 }
 

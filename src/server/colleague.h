@@ -2,7 +2,8 @@
  *
  * Asks the daemon beside another node of the cluster one question: dials, logs
  * in as replicas do (masteruser, masterauth, tls-replication), sends one
- * command and gives its reply to the caller. Loop 0.
+ * command and gives its reply to the caller. Links are kept for the next
+ * question. Loop 0.
  */
 #pragma once
 

@@ -27,9 +27,12 @@ sidecar_asks_write(struct buf *out, const struct sidecar_ask *ask,
     struct buf ranges = { 0 };
 
     if (ask->question == SIDECAR_ASK_HOLDINGS) {
-        reply_array(&reply, 2);
+        reply_array(&reply, ask->seen != 0 ? 3 : 2);
         reply_bulk_text(&reply, "SIDECAR");
         reply_bulk_text(&reply, "HOLDINGS");
+        if (ask->seen != 0) {
+            add_u64(&reply, ask->seen);
+        }
         return;
     }
     slot_set_write(&ranges, ask->set);
@@ -76,8 +79,10 @@ read_list(const struct answer *reply, struct holdings *holdings,
     }
     if (reply->count == 4 && read_place(values, answer) &&
         values[2].type == ANSWER_TEXT &&
-        holdings_parse(values[2].text, holdings, why)) {
-        answer->kind = SIDECAR_HOLDS;
+        (values[2].text.len == 0 ||
+         holdings_parse(values[2].text, holdings, why))) {
+        answer->kind = values[2].text.len == 0 ? SIDECAR_SAME : SIDECAR_HOLDS;
+        answer->version = holdings_version(values[2].text);
         answer->holdings = holdings;
         return true;
     }

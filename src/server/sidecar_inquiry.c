@@ -13,15 +13,17 @@
 struct sidecar_inquiry {
     struct server *server;
     void (*poke)(struct server *server);
+    struct holdings *shown;    /* what the text says; loop 0 */
     pthread_mutex_t mutex;     /* guards what follows */
     struct buf text;           /* of the holdings */
+    uint64_t version;          /* of the text */
     struct fence_order *first; /* the newest; they are independent */
 };
 
 /* ---- any loop, inside a section of the gate ------------------------------ */
 
 static void
-holdings(void *ctx, struct buf *ret_text, char *ret_history,
+holdings(void *ctx, uint64_t seen, struct buf *ret_text, char *ret_history,
          uint64_t *ret_position)
 {
     const struct server *server = ctx;
@@ -29,7 +31,9 @@ holdings(void *ctx, struct buf *ret_text, char *ret_history,
     uint64_t sequence;
 
     pthread_mutex_lock(&inquiry->mutex);
-    buf_append_slice(ret_text, buf_slice(&inquiry->text));
+    if (seen == 0 || seen != inquiry->version) {
+        buf_append_slice(ret_text, buf_slice(&inquiry->text));
+    }
     pthread_mutex_unlock(&inquiry->mutex);
     /* After the text: a copy that has reached this place has what it says. */
     memcpy(ret_history, persist_history(server->persist)->id,
@@ -59,6 +63,7 @@ sidecar_inquiry_new(struct server *server, void (*poke)(struct server *))
 
     inquiry->server = server;
     inquiry->poke = poke;
+    inquiry->shown = mem_zalloc(sizeof(*inquiry->shown));
     server->inquiry = inquiry;
     CHECK(pthread_mutex_init(&inquiry->mutex, NULL) == 0);
     server->service.slots.holdings = holdings;
@@ -80,6 +85,7 @@ sidecar_inquiry_free(struct sidecar_inquiry *inquiry)
     }
     pthread_mutex_destroy(&inquiry->mutex);
     buf_free(&inquiry->text);
+    mem_free(inquiry->shown);
     mem_free(inquiry);
 }
 
@@ -89,10 +95,16 @@ sidecar_inquiry_publish(struct sidecar_inquiry *inquiry,
 {
     struct buf text = { 0 };
 
+    if (inquiry->text.len > 0 &&
+        memcmp(holdings, inquiry->shown, sizeof(*holdings)) == 0) {
+        return;
+    }
+    *inquiry->shown = *holdings;
     holdings_write(holdings, &text);
     CHECK(!text.failed);
     pthread_mutex_lock(&inquiry->mutex);
     buf_exchange(&text, &inquiry->text);
+    inquiry->version = holdings_version(buf_slice(&inquiry->text));
     pthread_mutex_unlock(&inquiry->mutex);
     buf_free(&text);
 }

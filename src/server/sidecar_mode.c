@@ -18,7 +18,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { MS = 1000000, TICK_MS = 10 };
+enum { MS = 1000000, TICK_MS = 10, REST_TICK_MS = 50 };
 
 #define SLOTS_FILE_NAME "slots.state"
 
@@ -121,6 +121,7 @@ on_polled(void *ctx, const struct neighbour_poll *poll)
     mode->leased = mode->leased || mode->lease.until_ns > 0;
     set_lease(mode, mode->lease.until_ns);
     atomic_store(&mode->cluster.neighbour_up, neighbour_is_up(mode->neighbour));
+    sidecar_mode_pace(mode);
 }
 
 static void
@@ -231,6 +232,7 @@ sidecar_mode_init(struct server *server,
     }
     mode = mem_zalloc(sizeof(*mode));
     mode->server = server;
+    mode->answered = mem_zalloc(sizeof(*mode->answered));
     server->sidecar = mode;
     if (!read_map(mode, ret_reason)) {
         return false;
@@ -258,6 +260,7 @@ sidecar_mode_fini(struct server *server)
         view_free(mode->view_shown);
         topology_free(mode->topology);
         mem_free(mode->map);
+        mem_free(mode->answered);
         mem_free(mode);
         server->sidecar = NULL;
     }
@@ -393,6 +396,19 @@ tick(struct sidecar_mode *mode)
     }
 }
 
+static void on_timer(uv_timer_t *timer);
+
+void
+sidecar_mode_pace(struct sidecar_mode *mode)
+{
+    unsigned tick_ms = sidecar_rests(mode->sidecar) ? REST_TICK_MS : TICK_MS;
+
+    if (tick_ms != mode->tick_ms) {
+        mode->tick_ms = tick_ms;
+        CHECK(uv_timer_start(&mode->timer, on_timer, tick_ms, tick_ms) == 0);
+    }
+}
+
 static void
 on_timer(uv_timer_t *timer)
 {
@@ -406,6 +422,7 @@ on_timer(uv_timer_t *timer)
     atomic_store(&mode->cluster.cutover_ms, sidecar_cutover_ms(mode->sidecar));
     sidecar_report_look(&mode->report, mode->cluster.view,
                         sidecar_mode_now_ms());
+    sidecar_mode_pace(mode);
 }
 
 static void
@@ -416,6 +433,7 @@ on_poke(uv_async_t *handle)
     if (!atomic_load(&mode->server->service.loading)) {
         sidecar_owner_fence(mode);
         tick(mode);
+        sidecar_mode_pace(mode);
     }
 }
 
@@ -431,6 +449,7 @@ sidecar_mode_start(struct server *server)
     mode->colleagues = colleagues_new(server, sidecar_owner_answered, mode);
     CHECK(uv_timer_init(uv, &mode->timer) == 0);
     mode->timer.data = mode;
+    mode->tick_ms = TICK_MS;
     CHECK(uv_timer_start(&mode->timer, on_timer, TICK_MS, TICK_MS) == 0);
     CHECK(uv_async_init(uv, &mode->poke, on_poke) == 0);
     mode->poke.data = mode;

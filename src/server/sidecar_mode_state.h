@@ -38,9 +38,11 @@ struct sidecar_mode {
     struct view_options view;
     struct topology *topology; /* the newest */
     bool unpublished;          /* there was no memory for a view of it */
+    bool remade;               /* the options of views have changed */
     struct sidecar *sidecar;   /* NULL before sidecar_mode_open */
     struct neighbour *neighbour;
     struct colleagues *colleagues;
+    struct holdings *answered; /* by another daemon, for the event */
     struct sidecar_inquiry *inquiry;
     struct kept_file *file;
     uint64_t save; /* the ticket of a snapshot that was asked for; 0: none */
@@ -60,6 +62,7 @@ struct sidecar_mode {
     char pull_failure[256]; /* it did not begin; "": it did */
 
     uv_timer_t timer;
+    unsigned tick_ms; /* of the timer */
     uv_async_t poke;
     atomic_bool started; /* poke may be sent */
 };
@@ -70,3 +73,6 @@ sidecar_mode_now_ms(void)
 {
     return run_clock_ms();
 }
+
+/* Has the timer of ticks run fast while something is under way. */
+void sidecar_mode_pace(struct sidecar_mode *mode);

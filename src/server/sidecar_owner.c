@@ -89,20 +89,46 @@ set_leaving(struct sidecar_mode *mode, uint64_t until_ms)
                  clock_boot_ns() + left_ms * 1000000);
 }
 
+/* Changes what may change in the view that is shown: a new one, with all its
+ * texts, is for other changes. False: such a one is needed. */
+static bool
+publish_again(struct sidecar_mode *mode, const struct sidecar_map *map)
+{
+    struct cluster_view *view = mode->view_shown;
+
+    if (view == NULL || mode->unpublished || mode->remade ||
+        view->topology != map->topology ||
+        memcmp(view->state, map->state, sizeof(view->state)) != 0 ||
+        memcmp(view->source, map->source, sizeof(view->source)) != 0) {
+        return false;
+    }
+    gate_raise(gate_of(mode), 0);
+    view_set_silent(view, map->silent);
+    set_leaving(mode, map->leaving_until_ms);
+    gate_lower(gate_of(mode), 0);
+    sidecar_inquiry_publish(mode->inquiry, sidecar_holdings(mode->sidecar));
+    return true;
+}
+
 static void
 publish(void *ctx, const struct sidecar_map *map)
 {
     struct sidecar_mode *mode = ctx;
     struct cluster_view *before = mode->view_shown;
-    struct cluster_view *view = view_new(topology_share(mode->topology),
-                                         &mode->view, map->state, map->source);
+    struct cluster_view *view;
 
     CHECK(map->topology == mode->topology);
+    if (publish_again(mode, map)) {
+        return;
+    }
+    view = view_new(topology_share(mode->topology), &mode->view, map->state,
+                    map->source);
     mode->unpublished = view == NULL;
     if (view == NULL) { /* no memory: the lease ends (sidecar_mode.c) */
         topology_free(mode->topology);
         return;
     }
+    mode->remade = false;
     view_set_silent(view, map->silent);
     gate_raise(gate_of(mode), 0);
     set_leaving(mode, map->leaving_until_ms);
@@ -240,18 +266,17 @@ sidecar_owner_answered(void *ctx, uint64_t number, const struct answer *reply,
                        const char *reason)
 {
     struct sidecar_mode *mode = ctx;
-    struct holdings *holdings = mem_zalloc(sizeof(*holdings));
     struct slot_set granted;
     char text[256];
     struct sidecar_answer answer = { .kind = SIDECAR_SILENT, .reason = reason };
 
     memset(&granted, 0, sizeof(granted));
     if (reply != NULL) {
-        answer =
-            sidecar_asks_read(reply, holdings, &granted, text, sizeof(text));
+        answer = sidecar_asks_read(reply, mode->answered, &granted, text,
+                                   sizeof(text));
     }
     sidecar_answered(mode->sidecar, number, &answer, sidecar_mode_now_ms());
-    mem_free(holdings);
+    sidecar_mode_pace(mode);
 }
 
 /* ---- fences -------------------------------------------------------------- */

@@ -79,6 +79,7 @@ ask(void *ctx, const struct sidecar_ask *question)
                               .question = question->question,
                               .epoch = question->epoch,
                               .known = question->known,
+                              .seen = question->seen,
                               .surveyed = question->surveyed };
     (void)snprintf(copy->node, sizeof(copy->node), "%s", question->node);
     if (question->set != NULL) {
@@ -263,6 +264,7 @@ rig_answer_survey(struct rig *rig, const char *node,
         const struct sidecar_answer answer = {
             .kind = mute ? SIDECAR_SILENT : SIDECAR_HOLDS,
             .holdings = holds && holdings != NULL ? holdings : none,
+            .version = holds && holdings != NULL ? 2 : 1,
             .reason = "it is silent"
         };
 

@@ -27,7 +27,7 @@ struct rig_ask {
     enum sidecar_question question;
     char node[TOPOLOGY_ID_LEN + 1];
     struct slot_set set;
-    uint64_t epoch, known;
+    uint64_t epoch, known, seen;
     bool surveyed;
 };
 

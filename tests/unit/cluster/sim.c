@@ -97,6 +97,7 @@ sim_begin(uint64_t seed, bool told)
     sim.seed = seed;
     sim.now_ms = 1000;
     sim.safe = sim_below(2) == 0;
+    sim.plain = sim_below(4) == 0 ? (unsigned)sim_below(256) : 0;
     sim_tell("mode %s", sim.safe ? "safe" : "available");
     sim_nodes_begin();
     for (int i = 0; i < SIM_NODES; i++) {

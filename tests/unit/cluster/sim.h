@@ -143,7 +143,7 @@ struct sim_event {
     bool is_answer, unheard; /* nobody waits for the answer any more */
     uint64_t number;
     enum sidecar_question question;
-    uint64_t epoch, known;
+    uint64_t epoch, known, seen;
     bool surveyed;
     uint8_t slots, granted;
     struct sidecar_answer answer;
@@ -152,7 +152,9 @@ struct sim_event {
 
 struct sim_world {
     uint64_t now_ms, seed;
-    bool safe; /* sidecar-mode safe */
+    bool safe;      /* sidecar-mode safe */
+    unsigned plain; /* daemons, by index, of a version without SAME */
+    uint64_t same;  /* answers */
     struct sim_version version[SIM_VERSIONS_MAX];
     size_t versions;
     struct sim_node node[SIM_NODES];

@@ -63,6 +63,7 @@ pack(const struct holdings *holdings)
 {
     struct sim_holdings packed;
 
+    memset(&packed, 0, sizeof(packed));
     memcpy(packed.node, holdings->node, sizeof(packed.node));
     memcpy(packed.follows, holdings->follows, sizeof(packed.follows));
     memcpy(packed.history, holdings->history, sizeof(packed.history));
@@ -234,7 +235,8 @@ ask(void *ctx, const struct sidecar_ask *ask)
                                .question = ask->question,
                                .epoch = ask->epoch,
                                .surveyed = ask->surveyed,
-                               .known = ask->known };
+                               .known = ask->known,
+                               .seen = ask->seen };
 
     if (ask->set != NULL) {
         event.slots = sim_pack(ask->set);
@@ -442,6 +444,30 @@ answer_fence(struct sim_daemon *d, struct sim_event *event)
     event->granted = sim_pack(&granted);
 }
 
+/* Some daemons do not know what it means that the asker has seen a version. */
+static void
+answer_holdings(struct sim_daemon *d, struct sim_event *event)
+{
+    char bytes[sizeof(struct sim_holdings)];
+    uint64_t version = 1;
+
+    event->holdings = pack(sidecar_holdings(d->sidecar));
+    memcpy(bytes, &event->holdings, sizeof(event->holdings));
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        version =
+            (version ^ (unsigned char)bytes[i]) * UINT64_C(0x9E3779B97F4A7C15);
+    }
+    event->answer.version = version | 1;
+    event->answer.kind = SIDECAR_HOLDS;
+    if (event->seen != 0 && (sim.plain >> sim_index(d) & 1) != 0) {
+        event->answer.kind = SIDECAR_REFUSED;
+        event->answer.reason = "wrong number of arguments";
+    } else if (event->seen == event->answer.version) {
+        event->answer.kind = SIDECAR_SAME;
+        sim.same++;
+    }
+}
+
 static uint64_t
 goes_on_ms(const struct sim_daemon *d)
 {
@@ -462,8 +488,7 @@ arrive(struct sim_event *event)
         event->answer.reason = "it is silent";
         event->at_ms = event->ends_ms;
     } else if (event->question == SIDECAR_ASK_HOLDINGS) {
-        event->answer.kind = SIDECAR_HOLDS;
-        event->holdings = pack(sidecar_holdings(d->sidecar));
+        answer_holdings(d, event);
         event->at_ms = sim.now_ms + 1 + sim_below(10);
     } else {
         answer_fence(d, event);

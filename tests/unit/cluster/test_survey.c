@@ -4,6 +4,7 @@
  */
 #include "../test.h"
 #include "base/mem.h"
+#include "cluster/sidecar_state.h"
 #include "sidecar_rig.h"
 
 #include <stdio.h>
@@ -117,4 +118,125 @@ TEST(of_two_copies_the_longer_one_is_asked)
     others.position = 100;
     check_asks_c(&of_c, &others);
     mem_free(copy);
+}
+
+/* Serves all slots of A, and has heard all daemons. */
+static void
+begin_at_rest(struct rig *rig)
+{
+    rig_init(rig, NULL);
+    rig_poll(rig, RIG_NODES);
+    for (int round = 0; round < 4; round++) {
+        rig_tick(rig, 150);
+        rig_answer_survey(rig, NULL, NULL, NULL);
+    }
+    rig_tick(rig, 100);
+    assert_int_equal(rig->state[5460], SLOT_SERVED);
+    for (int round = 0; round < 2; round++) {
+        rig_tick(rig, 1200);
+        rig_answer_survey(rig, NULL, NULL, NULL);
+    }
+}
+
+static const struct sidecar_answer same = { .kind = SIDECAR_SAME };
+
+TEST(at_rest_daemons_are_asked_what_has_changed)
+{
+    struct rig rig;
+
+    begin_at_rest(&rig);
+    for (int round = 0; round < 3; round++) {
+        rig_tick(&rig, 1200);
+        assert_int_equal(rig.asks, 3);
+        assert_int_equal(rig.ask[0].seen, 1);
+        rig_answer(&rig, RIG_B, SIDECAR_ASK_HOLDINGS, &same);
+        rig_answer(&rig, RIG_C, SIDECAR_ASK_HOLDINGS, &same);
+        rig_answer(&rig, RIG_R, SIDECAR_ASK_HOLDINGS, &same);
+        assert_int_equal(rig.asks, 0);
+    }
+    assert_true(rig.sidecar->survey.complete);
+    assert_int_equal(rig.state[5460], SLOT_SERVED);
+    rig_poll(&rig, RIG_NODES); /* another topology: all is asked again */
+    rig_tick(&rig, 1200);
+    assert_int_equal(rig.ask[0].seen, 0);
+    rig_fini(&rig);
+}
+
+TEST(when_one_has_changed_the_others_are_asked_for_all_in_the_same_round)
+{
+    struct holdings *changed = held_at(9000, 3);
+    const struct sidecar_answer of_b = { .kind = SIDECAR_HOLDS,
+                                         .holdings = changed,
+                                         .version = 7 };
+    struct holdings *none = mem_zalloc(sizeof(*none));
+    const struct sidecar_answer whole = { .kind = SIDECAR_HOLDS,
+                                          .holdings = none,
+                                          .version = 1 };
+    struct rig rig;
+    uint64_t rounds;
+
+    begin_at_rest(&rig);
+    rounds = rig.sidecar->survey.rounds;
+    rig_tick(&rig, 1200);
+    rig_answer(&rig, RIG_C, SIDECAR_ASK_HOLDINGS, &same);
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_HOLDINGS, &of_b);
+    rig_answer(&rig, RIG_R, SIDECAR_ASK_HOLDINGS, &same);
+    assert_int_equal(rig.sidecar->survey.rounds, rounds);
+    assert_int_equal(rig.asks, 2);
+    assert_int_equal(rig.ask[0].seen, 0);
+    rig_answer(&rig, RIG_C, SIDECAR_ASK_HOLDINGS, &whole);
+    rig_answer(&rig, RIG_R, SIDECAR_ASK_HOLDINGS, &whole);
+    assert_int_equal(rig.sidecar->survey.rounds, rounds + 1);
+    assert_int_equal(rig.sidecar->survey.found[9000].epoch, 4);
+    rig_tick(&rig, 1200);
+    assert_int_equal(rig.ask[0].seen, 7);
+    mem_free(changed);
+    mem_free(none);
+    rig_fini(&rig);
+}
+
+/* A daemon of version 1.0.0 refuses the question. */
+TEST(a_daemon_that_only_tells_all_is_asked_for_all)
+{
+    const struct sidecar_answer refused = { .kind = SIDECAR_REFUSED,
+                                            .reason = "wrong number" };
+    struct rig rig;
+
+    begin_at_rest(&rig);
+    rig_tick(&rig, 1200);
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_HOLDINGS, &refused);
+    rig_answer(&rig, RIG_C, SIDECAR_ASK_HOLDINGS, &same);
+    rig_answer(&rig, RIG_R, SIDECAR_ASK_HOLDINGS, &same);
+    assert_int_equal(rig.asks, 3);
+    rig_answer_survey(&rig, NULL, NULL, NULL);
+    assert_true(rig.sidecar->survey.complete);
+    rig_tick(&rig, 1200);
+    assert_string_equal(rig.ask[0].node, RIG_B);
+    assert_int_equal(rig.ask[0].seen, 0);
+    assert_int_equal(rig.ask[1].seen, 1);
+    rig_fini(&rig);
+}
+
+TEST(rounds_slow_down_while_a_slot_stays_missing)
+{
+    struct holdings *holdings = mem_zalloc(sizeof(*holdings));
+    struct rig rig;
+    uint64_t rounds;
+
+    holdings->known[7] = 3;
+    rig_init(&rig, NULL);
+    rig_poll(&rig, RIG_NODES);
+    for (int tick = 0; tick < 200; tick++) {
+        rig_tick(&rig, 50);
+        rig_answer_survey(&rig, RIG_B, holdings, NULL);
+    }
+    assert_int_equal(rig.state[7], SLOT_MISSING);
+    rounds = rig.sidecar->survey.rounds;
+    for (int tick = 0; tick < 100; tick++) {
+        rig_tick(&rig, 50);
+        rig_answer_survey(&rig, RIG_B, holdings, NULL);
+    }
+    assert_in_range(rig.sidecar->survey.rounds - rounds, 3, 6);
+    mem_free(holdings);
+    rig_fini(&rig);
 }

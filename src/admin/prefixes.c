@@ -5,6 +5,7 @@
  */
 #include "admin/prefixes.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 
@@ -115,6 +116,18 @@ list_add(struct followers *list, void *follower)
     return true;
 }
 
+/* Removes the follower at this place. Those that the walk has visited stay in
+ * front of the others. */
+static void
+list_take(struct followers *list, size_t at, struct prefixes_walk *walk)
+{
+    if (walk->list == list && at < walk->visited) {
+        list->follower[at] = list->follower[--walk->visited];
+        at = walk->visited;
+    }
+    list->follower[at] = list->follower[--list->count];
+}
+
 static void
 list_free(struct followers *list)
 {
@@ -175,30 +188,62 @@ prefixes_remove(struct prefixes *prefixes, struct slice prefix, void *follower)
         at++;
         CHECK(at < list->count);
     }
-    list->follower[at] = list->follower[--list->count];
+    list_take(list, at, &prefixes->walk);
     if (list->count == 0) {
         (void)map_remove(&prefixes->followers, prefix);
         length_remove(prefixes, prefix.len);
         list_free(list);
+        prefixes->walk.list =
+            prefixes->walk.list == list ? NULL : prefixes->walk.list;
     }
     atomic_store(&prefixes->count, prefixes->followers.count);
     pthread_mutex_unlock(&prefixes->mutex);
 }
 
-void
-prefixes_each(const struct prefixes *prefixes, struct slice name,
-              prefixes_visit_fn visit, void *ctx)
+/* Visits followers that the walk has not visited yet. False: no time left. */
+static bool
+walk_on(struct prefixes_walk *walk, prefixes_visit_fn visit, void *ctx,
+        uint64_t until_ns)
 {
+    enum { AT_ONCE = 32 };
+
+    while (walk->list != NULL && walk->visited < walk->list->count) {
+        visit(ctx, walk->list->follower[walk->visited++]);
+        if (walk->visited % AT_ONCE == 0 && clock_mono_ns() >= until_ns) {
+            walk->goes_on = true;
+            return false;
+        }
+    }
+    return true;
+}
+
+bool
+prefixes_each(struct prefixes *prefixes, struct slice name,
+              prefixes_visit_fn visit, void *ctx, uint64_t until_ns)
+{
+    struct prefixes_walk *walk = &prefixes->walk;
+    bool goes_on = walk->goes_on;
+
+    if (goes_on && !walk_on(walk, visit, ctx, until_ns)) {
+        return false;
+    }
     for (size_t i = 0;
          i < prefixes->length_count && prefixes->lengths[i].length <= name.len;
          i++) {
         struct slice prefix = { name.data, prefixes->lengths[i].length };
-        const struct followers *list = map_find(&prefixes->followers, prefix);
 
-        for (size_t f = 0; list != NULL && f < list->count; f++) {
-            visit(ctx, list->follower[f]);
+        if (goes_on && prefix.len <= walk->length) {
+            continue;
+        }
+        *walk = (struct prefixes_walk){
+            .length = prefix.len, .list = map_find(&prefixes->followers, prefix)
+        };
+        if (!walk_on(walk, visit, ctx, until_ns)) {
+            return false;
         }
     }
+    *walk = (struct prefixes_walk){ 0 };
+    return true;
 }
 
 /* ---- any thread ---------------------------------------------------------- */

@@ -12,6 +12,15 @@
 #include <pthread.h>
 
 struct prefix_length; /* prefixes.c */
+struct followers;
+
+/* A walk over the followers of a name that goes on later; all zero: none. */
+struct prefixes_walk {
+    bool goes_on;
+    size_t length;          /* of the prefix that it has got to */
+    struct followers *list; /* of that prefix; NULL: it is done */
+    size_t visited;         /* of the list */
+};
 
 struct prefixes {
     pthread_mutex_t mutex;
@@ -19,6 +28,7 @@ struct prefixes {
     struct prefix_length *lengths; /* of all prefixes, shortest first */
     size_t length_count, length_capacity;
     _Atomic size_t count; /* of different prefixes */
+    struct prefixes_walk walk;
 };
 
 void prefixes_init(struct prefixes *prefixes);
@@ -34,10 +44,11 @@ void prefixes_remove(struct prefixes *prefixes, struct slice prefix,
                      void *follower);
 
 /* Calls visit for each follower of each prefix of a name. visit must not add or
- * remove followers. */
+ * remove followers. Returns false when until_ns has passed: called again with
+ * the same name, it goes on, whoever has come or gone between. */
 typedef void (*prefixes_visit_fn)(void *ctx, void *follower);
-void prefixes_each(const struct prefixes *prefixes, struct slice name,
-                   prefixes_visit_fn visit, void *ctx);
+bool prefixes_each(struct prefixes *prefixes, struct slice name,
+                   prefixes_visit_fn visit, void *ctx, uint64_t until_ns);
 
 /* ---- any thread ---------------------------------------------------------- */
 

@@ -12,7 +12,9 @@
 
 #include "admin/prefixes.h"
 #include "admin/readership.h"
+#include "admin/roll.h"
 #include "admin/targets.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "proto/reply.h"
@@ -35,6 +37,7 @@ struct slot {
     struct prefixes prefixes;
     struct targets targets;
     struct buf scratch; /* the loop's alone */
+    struct roll roll;   /* of those that a flush is told to */
 };
 
 struct tracking {
@@ -73,6 +76,7 @@ tracking_free(struct tracking *tracking)
         prefixes_fini(&slot->prefixes);
         targets_fini(&slot->targets);
         buf_free(&slot->scratch);
+        roll_end(&slot->roll);
     }
     if (tracking != NULL) {
         readership_free(tracking->readership);
@@ -566,10 +570,37 @@ send_unless_own(void *ctx, void *follower)
 }
 
 static bool
-send_to_each(void *ctx, struct slice name, void *value)
+cut_tracker(void *ctx, struct slice name, void *value)
 {
+    (void)ctx;
     (void)name;
-    invalidate(ctx, value);
+    receiver_cut(((struct tracker *)value)->receiver);
+    return true;
+}
+
+/* Tells all trackers that there are at first. False: no time left. */
+static bool
+send_to_all(struct delivery *delivery, uint64_t until_ns)
+{
+    enum { AT_ONCE = 32 };
+    struct slot *slot = delivery->slot;
+    struct slice id;
+
+    delivery->all = true;
+    if (!roll_begin(&slot->roll, &slot->trackers)) {
+        (void)map_each(&slot->trackers, cut_tracker, NULL);
+        roll_end(&slot->roll);
+    }
+    for (unsigned done = 1; roll_next(&slot->roll, &id); done++) {
+        struct tracker *tracker = map_find(&slot->trackers, id);
+
+        if (tracker != NULL) {
+            invalidate(delivery, tracker);
+        }
+        if (done % AT_ONCE == 0 && clock_mono_ns() >= until_ns) {
+            return false;
+        }
+    }
     return true;
 }
 
@@ -594,49 +625,41 @@ deliver_redirected(struct delivery *delivery, uint64_t to)
     }
 }
 
-void
+bool
 tracking_deliver(struct tracking *tracking, const struct tracking_place *place,
-                 const struct notice *notice, uint64_t to)
+                 const struct notice *notice, uint64_t to, uint64_t until_ns)
 {
     struct slot *slot = &tracking->slots[place->loop];
     struct delivery delivery = { slot, place, notice, false };
     struct tracker *tracker = map_find(&slot->trackers, name_of_id(&to));
 
     if (notice->kind == NOTICE_INVALIDATE_ALL) {
-        delivery.all = true;
-        (void)map_each(&slot->trackers, send_to_each, &delivery);
-    } else if (notice->kind == NOTICE_REDIRECTED) {
+        return send_to_all(&delivery, until_ns);
+    }
+    if (notice->kind == NOTICE_REDIRECTED) {
         deliver_redirected(&delivery, to);
     } else if (notice->kind == NOTICE_REDIRECT_BROKEN) {
         if (tracker != NULL && tracker->options.redirect == notice->from) {
             push_broken(&delivery, tracker);
         }
     } else if (to == 0) {
-        prefixes_each(&slot->prefixes, notice->channel, send_unless_own,
-                      &delivery);
+        return prefixes_each(&slot->prefixes, notice->channel, send_unless_own,
+                             &delivery, until_ns);
     } else if (tracker != NULL && !tracker->options.bcast) {
         send_unless_own(&delivery, tracker);
     }
+    return true;
 }
 
 /* ---- losses -------------------------------------------------------------- */
-
-static bool
-cut_tracker(void *ctx, struct slice name, void *value)
-{
-    struct tracker *tracker = value;
-
-    (void)ctx;
-    (void)name;
-    receiver_cut(tracker->receiver);
-    return true;
-}
 
 void
 tracking_cut(struct tracking *tracking, const struct tracking_place *place)
 {
     struct slot *slot = &tracking->slots[place->loop];
 
+    roll_end(&slot->roll);
+    slot->prefixes.walk = (struct prefixes_walk){ 0 };
     (void)map_each(&slot->trackers, cut_tracker, NULL);
     targets_cut(&slot->targets, place->find, place->ctx);
 }

@@ -302,18 +302,20 @@ tracking_place(struct worker *worker)
 }
 
 /* Delivers an invalidation, and hands redirected ones over to other loops. */
-static void
+static bool
 deliver_invalidation(struct worker *worker, const struct notice *notice,
-                     uint64_t to)
+                     uint64_t to, uint64_t until_ns)
 {
     struct tracking_place place = tracking_place(worker);
+    bool done = tracking_deliver(worker->service->tracking, &place, notice, to,
+                                 until_ns);
 
-    tracking_deliver(worker->service->tracking, &place, notice, to);
     if (worker->notices.count > 0 || worker->notices.lost != 0) {
         notice_list_close(&worker->notices, worker->service->inboxes,
                           notice->hold_until);
         observe_wake(worker);
     }
+    return done;
 }
 
 static bool
@@ -331,8 +333,7 @@ deliver(void *ctx, const struct notice *notice, uint64_t to, uint64_t until_ns)
     case NOTICE_INVALIDATE_ALL:
     case NOTICE_REDIRECTED:
     case NOTICE_REDIRECT_BROKEN:
-        deliver_invalidation(worker, notice, to);
-        break;
+        return deliver_invalidation(worker, notice, to, until_ns);
     case NOTICE_MONITOR:
         monitor_deliver(service->monitor, worker->index, notice);
         break;

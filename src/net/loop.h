@@ -101,6 +101,7 @@ struct loop {
     struct conn_list conns;  /* all that are open */
     struct conn *pushed;     /* with pushes that are not sent yet (push.h) */
     size_t pushed_bytes;     /* of all of them */
+    unsigned pushed_conns;   /* in `pushed` */
     struct link *links;      /* all that are open or being dialled */
     struct link *links_soon; /* that wait for their turn */
     uv_idle_t idle;          /* active while anything waits for its turn */

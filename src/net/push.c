@@ -12,6 +12,8 @@
 enum {
     CONN_BYTES = 64 * 1024,       /* of one connection, then they are sent */
     LOOP_BYTES = 4 * 1024 * 1024, /* of all connections of the loop */
+    LOOP_CONNS =
+        512 /* are sent now, so that whoever delivers counts the time */
 };
 
 /* Replies have a bound, since a client with too many held or unsent ones is not
@@ -52,6 +54,7 @@ push_add(struct conn *conn, struct slice bytes, uint64_t hold_until)
     if (conn->pushed.data == NULL) {
         conn->next_pushed = loop->pushed;
         loop->pushed = conn;
+        loop->pushed_conns++;
     }
     buf_append_slice(&conn->pushed, bytes);
     if (conn->pushed.failed) {
@@ -65,6 +68,9 @@ push_add(struct conn *conn, struct slice bytes, uint64_t hold_until)
     }
     if (loop->pushed_bytes >= LOOP_BYTES) {
         push_flush(loop);
+    } else if (loop->pushed_conns >= LOOP_CONNS) {
+        push_flush(loop);
+        pending_flush(loop);
     }
 }
 
@@ -80,4 +86,5 @@ push_flush(struct loop *loop)
         }
         buf_free(&conn->pushed);
     }
+    loop->pushed_conns = 0;
 }

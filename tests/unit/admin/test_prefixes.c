@@ -23,11 +23,12 @@ hear(void *ctx, void *follower)
 }
 
 static struct heard
-hears(const struct prefixes *prefixes, const char *name)
+hears(struct prefixes *prefixes, const char *name)
 {
     struct heard heard = { 0, 0 };
 
-    prefixes_each(prefixes, slice_of(name), hear, &heard);
+    assert_true(
+        prefixes_each(prefixes, slice_of(name), hear, &heard, UINT64_MAX));
     return heard;
 }
 
@@ -130,6 +131,58 @@ TEST(without_memory_no_follower_is_added_and_nothing_else_changes)
             prefixes_remove(&prefixes, slice_lit("newer"), &other);
         }
         prefixes_remove(&prefixes, slice_lit("old"), &someone);
+        prefixes_fini(&prefixes);
+    }
+}
+
+/* ---- in pieces ----------------------------------------------------------- */
+
+enum { FOLLOWERS = 200 };
+
+static void
+count_visit(void *ctx, void *follower)
+{
+    (void)ctx;
+    ++*(unsigned *)follower;
+}
+
+/* Two prefixes of the name have the same followers. Between two pieces some go,
+ * visited or not. All that stay are visited exactly once for each prefix. */
+TEST(a_walk_in_pieces_visits_each_follower_that_stays)
+{
+    static const char *const names[] = { "u", "user:" };
+    uint64_t random = test_seed();
+
+    for (unsigned round = 0; round < 50; round++) {
+        unsigned visits[FOLLOWERS] = { 0 };
+        bool gone[FOLLOWERS] = { false };
+        struct prefixes prefixes;
+        unsigned pieces = 1;
+
+        prefixes_init(&prefixes);
+        for (unsigned i = 0; i < 2 * FOLLOWERS; i++) {
+            assert_true(prefixes_add(&prefixes, slice_of(names[i % 2]),
+                                     &visits[i / 2]));
+        }
+        while (!prefixes_each(&prefixes, slice_lit("user:1"), count_visit, NULL,
+                              0)) {
+            for (uint64_t n = test_random_below(&random, 40); n > 0; n--) {
+                unsigned i = (unsigned)test_random_below(&random, FOLLOWERS);
+
+                for (unsigned p = 0; !gone[i] && p < 2; p++) {
+                    prefixes_remove(&prefixes, slice_of(names[p]), &visits[i]);
+                }
+                gone[i] = true;
+            }
+            pieces++;
+        }
+        assert_true(pieces > 2);
+        for (unsigned i = 0; i < FOLLOWERS; i++) {
+            assert_true(gone[i] ? visits[i] <= 2 : visits[i] == 2);
+            for (unsigned p = 0; !gone[i] && p < 2; p++) {
+                prefixes_remove(&prefixes, slice_of(names[p]), &visits[i]);
+            }
+        }
         prefixes_fini(&prefixes);
     }
 }

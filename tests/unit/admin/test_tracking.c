@@ -108,8 +108,10 @@ deliver_all(struct rig *rig)
                                             find, rig };
 
             list.posts[i].notice->hold_until = 5;
-            tracking_deliver(rig->tracking, &place, list.posts[i].notice,
-                             list.posts[i].to);
+            while (!tracking_deliver(rig->tracking, &place,
+                                     list.posts[i].notice, list.posts[i].to,
+                                     0)) {
+            }
         }
         notice_list_fini(&list);
     }

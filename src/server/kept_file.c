@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-enum { RETRY_MS_MIN = 100, RETRY_MS_MAX = 5000, TEXT_BYTES_MAX = 1 << 20 };
+enum { RETRY_MS_MIN = 100, RETRY_MS_MAX = 5000, TEXT_BYTES_MAX = 2 << 20 };
 
 struct kept_file {
     struct kept_file_options options;

@@ -59,6 +59,22 @@ again_text(enum file_again again)
     return texts[again];
 }
 
+static const char *
+deed_text(enum file_deed deed)
+{
+    static const char *const texts[FILE_DEEDS] = {
+        [DEED_LEAVE] = "-",
+        [DEED_COPY] = "copied",
+        [DEED_DATA] = "what is intact",
+        [DEED_SECRET] = "copied (s)",
+        [DEED_OPTIONS] = "copied (p)",
+        [DEED_ROLE] = "with `--keep-role`",
+        [DEED_KNOWN] = "holds nothing",
+    };
+
+    return texts[deed];
+}
+
 void
 data_files_print(FILE *to)
 {
@@ -66,13 +82,17 @@ data_files_print(FILE *to)
                                           [IN_DIR_BY_OPTION] = "the name in ",
                                           [BY_OPTION] = "the path in " };
 
-    (void)fputs("| file | written by | again when dir was lost |\n"
-                "|---|---|---|\n",
+    (void)fputs("| file | written by | again when dir was lost | backup | "
+                "restore | salvage | truncate-to |\n"
+                "|---|---|---|---|---|---|---|\n",
                 to);
     for (unsigned id = 0; id < FILE_ID_COUNT; id++) {
         const struct data_file *file = &data_files[id];
 
-        (void)fprintf(to, "| %s`%s` | %s | %s |\n", places[file->place],
-                      file->name, file->text, again_text(file->again));
+        (void)fprintf(to, "| %s`%s` | %s | %s | %s | %s | %s | %s |\n",
+                      places[file->place], file->name, file->text,
+                      again_text(file->again), deed_text(file->backup),
+                      deed_text(file->restore), deed_text(file->salvage),
+                      deed_text(file->cut));
     }
 }

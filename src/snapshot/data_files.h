@@ -27,6 +27,18 @@ enum file_again {
     FILE_AGAINS
 };
 
+/* What a command of bloomery-check does with the file. */
+enum file_deed {
+    DEED_LEAVE,
+    DEED_COPY,
+    DEED_DATA,    /* what is intact of it, up to where it was asked to */
+    DEED_SECRET,  /* a copy; none with --without-secrets */
+    DEED_OPTIONS, /* a copy; without passwords with --without-secrets */
+    DEED_ROLE,    /* prints what it says; --keep-role copies it */
+    DEED_KNOWN,   /* a copy that holds no slots */
+    FILE_DEEDS
+};
+
 enum file_id {
 #define FILE(id, ...) FILE_##id,
 #include "tbl/files.def"
@@ -38,6 +50,7 @@ struct data_file {
     const char *name;
     enum file_place place;
     enum file_again again;
+    enum file_deed backup, restore, salvage, cut;
     const char *text; /* who writes it */
 };
 

@@ -20,7 +20,9 @@ enum {
 
 struct check {
     struct tool tool;
-    bool json;       /* one object a line instead of text */
-    bool resp;       /* cat: RESP instead of quoted words */
-    bool card_empty; /* the card being printed has no field yet */
+    bool json;            /* one object a line instead of text */
+    bool resp;            /* cat: RESP instead of quoted words */
+    bool without_secrets; /* copies no secrets and passwords */
+    bool keep_role;       /* restore: as the role that was */
+    bool card_empty;      /* the card being printed has no field yet */
 };

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "tools/check_beside.h"
 #include "tools/check_chain.h"
 #include "tools/check_make.h"
 #include "tools/check_verify.h"
@@ -113,18 +114,57 @@ backup_journal(void *ctx, const char *path, const char *out,
     return ok;
 }
 
+static bool
+backup_beside(void *ctx, const char *path, const char *out)
+{
+    struct backup *backup = ctx;
+
+    return check_beside_copy(&backup->made, path, out,
+                             backup->made.fills ? check_beside_restore
+                                                : check_beside_backup);
+}
+
+/* Makes the copy, and verifies it. */
+static void
+make(struct backup *backup, const char *path, const char *out)
+{
+    struct check_maker maker = {
+        .snapshot = backup_snapshot,
+        .journal = backup_journal,
+        .beside = backup_beside,
+        .refusal = "is no snapshot, journal or data directory",
+        .ctx = backup,
+    };
+
+    if (check_make_all(&backup->made, path, out, &maker)) {
+        check_verify(backup->check, out, true);
+    }
+}
+
 void
 check_backup(struct check *check, const char *path, const char *out)
 {
     struct backup backup = { .check = check, .made = { .check = check } };
-    struct check_maker maker = {
-        .snapshot = backup_snapshot,
-        .journal = backup_journal,
-        .refusal = "is no snapshot, journal or data directory",
-        .ctx = &backup,
-    };
 
-    if (check_make_all(&backup.made, path, out, &maker)) {
-        check_verify(check, out, true);
+    make(&backup, path, out);
+}
+
+void
+check_restore(struct check *check, const char *path, const char *out)
+{
+    struct backup backup = {
+        .check = check,
+        .made = { .check = check, .copies = true, .fills = true }
+    };
+    enum check_kind kind;
+
+    if (!check_file_kind(check, path, &kind)) {
+        return;
     }
+    if (kind != CHECK_KIND_DATA) {
+        tool_complain(&check->tool, CHECK_USAGE,
+                      "%s: is no backup of a data directory", path);
+        return;
+    }
+    make(&backup, path, out);
 }

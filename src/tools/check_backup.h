@@ -9,3 +9,8 @@
 #include "tools/check.h"
 
 void check_backup(struct check *check, const char *path, const char *out);
+
+/* Fills OUT, a new or an empty directory, with copies of what a backup has. A
+ * server that starts there is a primary that holds no slots (check_beside.h).
+ */
+void check_restore(struct check *check, const char *path, const char *out);

@@ -7,6 +7,7 @@
 #include "tools/check_cut.h"
 
 #include "base/mem.h"
+#include "tools/check_beside.h"
 #include "tools/check_chain.h"
 #include "tools/check_make.h"
 #include "tools/check_snapshot.h"
@@ -348,6 +349,14 @@ cut_journal(void *ctx, const char *path, const char *out,
     return true;
 }
 
+static bool
+cut_beside(void *ctx, const char *path, const char *out)
+{
+    struct cut *cut = ctx;
+
+    return check_beside_copy(&cut->made, path, out, check_beside_cut);
+}
+
 void
 check_cut(struct check *check, const struct check_target *target,
           const char *path, const char *out)
@@ -361,6 +370,7 @@ check_cut(struct check *check, const struct check_target *target,
     struct check_maker maker = {
         .increment = cut_increment,
         .journal = cut_journal,
+        .beside = cut_beside,
         .refusal = "is no journal: only a journal knows what was when",
         .ctx = &cut,
     };

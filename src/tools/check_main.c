@@ -5,6 +5,7 @@
 #include "tools/check.h"
 
 #include "core/keyed.h"
+#include "snapshot/data_files.h"
 #include "snapshot/secret_file.h"
 #include "tools/check_backup.h"
 #include "tools/check_card.h"
@@ -16,6 +17,7 @@
 
 #include <bloomery/bloom.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char usage[] =
@@ -24,7 +26,8 @@ static const char usage[] =
     "       bloomery-check cat [--resp] PATH\n"
     "       bloomery-check salvage [--json] PATH OUT\n"
     "       bloomery-check truncate-to [--json] TIME|POSITION PATH OUT\n"
-    "       bloomery-check backup [--json] PATH OUT\n"
+    "       bloomery-check backup [--json] [--without-secrets] PATH OUT\n"
+    "       bloomery-check restore [--json] [--keep-role] BACKUP DIR\n"
     "\n"
     "Looks at the snapshots and journals of bloomery-server, and makes new\n"
     "ones of what is intact. Nothing that exists is ever changed.\n"
@@ -38,10 +41,11 @@ static const char usage[] =
     "               1790000000000ms, 2026-11-20T12:00:00Z) or POSITION\n"
     "  backup       a copy of a directory that a server may be using, by\n"
     "               hard links where possible\n"
+    "  restore      fills a data directory from a backup\n"
     "\n"
     "PATH is a snapshot, a base, an increment, a manifest, a journal's\n"
     "directory, or a data directory. --hash-secret-file FILE is the secret of\n"
-    "keyed filters, for verify, salvage and backup. --progress and\n"
+    "keyed filters, if it is not hash-secret in the directory. --progress and\n"
     "--no-progress show and hide the progress, which is shown on a terminal.\n"
     "--help, --version. `bloomery-check help COMMAND` says more about one of "
     "them.\n"
@@ -58,8 +62,10 @@ enum {
     SALVAGE = 1U << 3,
     TRUNCATE_TO = 1U << 4,
     BACKUP = 1U << 5,
+    RESTORE = 1U << 6,
 
-    CARDS = VERIFY | INFO | SALVAGE | TRUNCATE_TO | BACKUP /* what reports */
+    MAKERS = SALVAGE | TRUNCATE_TO | BACKUP | RESTORE, /* what writes */
+    CARDS = VERIFY | INFO | MAKERS                     /* what reports */
 };
 
 static const struct tool_command commands[] = {
@@ -136,10 +142,30 @@ static const struct tool_command commands[] = {
       "before,\n"
       "and never changes afterwards. Complete files become hard links where "
       "that is\n"
-      "possible. Then OUT is verified. hash-secret is not copied.\n"
+      "possible. Then OUT is verified. Settings, users and the secret are "
+      "copied too;\n"
+      "OUT has the mode 0700.\n"
       "\n"
       "  --json                   one JSON object a line, for each file and "
       "directory\n"
+      "  --without-secrets        leaves out hash-secret, users and passwords\n"
+      "  --hash-secret-file FILE  the secret of keyed filters\n" },
+    { "restore",
+      "Usage: bloomery-check restore [--json] [--keep-role] BACKUP DIR\n"
+      "\n"
+      "Fills DIR, which must be empty or must not exist, with copies of what "
+      "the backup\n"
+      "of a data directory has, and verifies it. The files belong to the owner "
+      "of DIR,\n"
+      "or, if it is new, to that of the backup. A server that starts there is "
+      "a "
+      "primary\n"
+      "and holds no slots.\n"
+      "\n"
+      "  --json                   one JSON object a line, for each file and "
+      "directory\n"
+      "  --keep-role              the server has the role that was\n"
+      "  --without-secrets        leaves out hash-secret, users and passwords\n"
       "  --hash-secret-file FILE  the secret of keyed filters\n" },
     { NULL, NULL },
 };
@@ -187,20 +213,50 @@ run(struct check *check, const struct tool_interface *interface,
         cut(check, words);
     } else if (is(what, "backup") && count == 3) {
         check_backup(check, words[1], words[2]);
+    } else if (is(what, "restore") && count == 3) {
+        check_restore(check, words[1], words[2]);
     } else {
         tool_complain_usage(&check->tool, interface, arguments);
     }
 }
 
+/* Looks for the secret of the first data directory that has one, or of the one
+ * that a journal or snapshot is in. One that we may not read, or that is wrong,
+ * counts as missing. */
+static bool
+find_secret(const struct tool_words *words,
+            uint8_t ret_secret[BLOOM_SECRET_BYTES])
+{
+    static const char *const places[] = { "", "/.." };
+    const char *name = data_files[FILE_SECRET].name;
+    char path[4096];
+    char reason[128];
+
+    for (int i = 1; i < words->count; i++) {
+        for (size_t p = 0; p < sizeof(places) / sizeof(places[0]); p++) {
+            (void)snprintf(path, sizeof(path), "%.4000s%s/%s", words->words[i],
+                           places[p], name);
+            if (secret_file_read(AT_FDCWD, path, ret_secret, reason,
+                                 sizeof(reason)) == SECRET_FILE_READ) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Without the secret, keyed filters are read but not hashed. */
 static bool
-use_secret(struct check *check, const char *path)
+use_secret(struct check *check, const char *path,
+           const struct tool_words *words)
 {
     uint8_t secret[BLOOM_SECRET_BYTES];
     char reason[128];
 
     if (path == NULL) {
         (void)keyed_accept_all(true);
+        bloom_use_secret(find_secret(words, secret) ? secret : NULL);
+        explicit_bzero(secret, sizeof(secret));
         return true;
     }
     if (secret_file_read(AT_FDCWD, path, secret, reason, sizeof(reason)) !=
@@ -221,15 +277,18 @@ main(int argc, char **argv)
     const struct tool_option options[] = {
         { "--json", TOOL_OPTION_ON, CARDS, &check.json, 0, 0 },
         { "--resp", TOOL_OPTION_ON, CAT, &check.resp, 0, 0 },
-        { "--hash-secret-file", TOOL_OPTION_TEXT, VERIFY | SALVAGE | BACKUP,
-          &secret, 0, 0 },
+        { "--without-secrets", TOOL_OPTION_ON, MAKERS, &check.without_secrets,
+          0, 0 },
+        { "--keep-role", TOOL_OPTION_ON, RESTORE, &check.keep_role, 0, 0 },
+        { "--hash-secret-file", TOOL_OPTION_TEXT,
+          VERIFY | SALVAGE | BACKUP | RESTORE, &secret, 0, 0 },
         { NULL, TOOL_OPTION_ON, 0, NULL, 0, 0 },
     };
     const struct tool_interface interface = { commands, options, usage };
     static struct tool_words words;
 
     if (tool_parse(&check.tool, argc, argv, &interface, &words) &&
-        use_secret(&check, secret)) {
+        use_secret(&check, secret, &words)) {
         (void)bloom_select_cpu(false);
         run(&check, &interface, &words);
     }

@@ -8,14 +8,16 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "journal/group.h"
+#include "snapshot/data_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { COPY_BYTES = 4 << 20, DIR_MODE = 0750, FILE_MODE = 0640 };
+enum { COPY_BYTES = 4 << 20, DIR_MODE = 0700, FILE_MODE = 0640 };
 
 static void
 note(struct check_made *made, const char *path)
@@ -151,11 +153,12 @@ check_make_link(struct check_made *made, int from_fd, const char *from,
     int error;
 
     (void)snprintf(name, sizeof(name), "/proc/self/fd/%d", from_fd);
-    if (linkat(AT_FDCWD, name, AT_FDCWD, to, AT_SYMLINK_FOLLOW) == 0) {
+    if (!made->copies &&
+        linkat(AT_FDCWD, name, AT_FDCWD, to, AT_SYMLINK_FOLLOW) == 0) {
         note(made, to);
         return true;
     }
-    if (errno == EEXIST) {
+    if (!made->copies && errno == EEXIST) {
         return cannot(made, to, "made", errno);
     }
     error = file_size(from_fd, &bytes);
@@ -197,12 +200,55 @@ check_make_manifest(struct check_made *made, const char *dir,
 
 /* ---- a whole command ----------------------------------------------------- */
 
+/* Stops at the first file; a mount point has a lost+found. */
+static bool
+is_no_file(void *ctx, const char *name)
+{
+    (void)ctx;
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+           strcmp(name, "lost+found") == 0;
+}
+
+/* Returns whether a server has locked the directory. */
+static bool
+is_in_use(const char *path)
+{
+    char lock[CHECK_PATH_MAX];
+    int fd;
+    bool locked;
+
+    (void)snprintf(lock, sizeof(lock), "%.4000s/%s", path,
+                   data_files[FILE_LOCK].name);
+    fd = open(lock, O_RDONLY | O_CLOEXEC);
+    locked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0;
+    file_close(fd);
+    return locked;
+}
+
+/* Whether an empty directory of this name can be filled. */
+static bool
+may_fill(struct check_made *made, const char *path)
+{
+    made->filled = check_file_each(made->check, path, is_no_file, NULL);
+    if (!made->filled) {
+        tool_complain(&made->check->tool, CHECK_USAGE,
+                      is_in_use(path)
+                          ? "%s: a server uses it; nothing was written"
+                          : "%s: is not empty; nothing was written",
+                      path);
+    }
+    return made->filled;
+}
+
 /* Refuses an `out` that exists, before hours of reading. */
 static bool
 is_vacant(struct check_made *made, const char *path)
 {
     struct stat status;
 
+    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode) && made->fills) {
+        return may_fill(made, path);
+    }
     if (lstat(path, &status) == 0) {
         return cannot(made, path, "made", EEXIST);
     }
@@ -276,8 +322,10 @@ make_data(struct check_made *made, const char *path, const char *out,
                       path);
         ok = false;
     }
-    ok = ok && check_make_dir(made, out) &&
-         make_contents(made, data, out, maker) && sync_dir(made, out);
+    ok = ok && (made->filled || check_make_dir(made, out)) &&
+         make_contents(made, data, out, maker) &&
+         (maker->beside == NULL || maker->beside(maker->ctx, path, out)) &&
+         sync_dir(made, out);
     mem_free(data);
     return ok;
 }
@@ -318,12 +366,26 @@ remove_all(struct check_made *made)
     }
 }
 
+/* Gives what was made to the owner of the directory that it fills, or else to
+ * the owner of what it was made from. */
+static bool
+give(struct check_made *made, const char *path, const char *out)
+{
+    struct stat status;
+    bool ok = stat(made->filled ? out : path, &status) == 0;
+
+    for (size_t i = 0; i < made->count && ok && geteuid() == 0; i++) {
+        ok = chown(made->paths[i], status.st_uid, status.st_gid) == 0;
+    }
+    return ok || cannot(made, out, "given to its owner", errno);
+}
+
 bool
 check_make_all(struct check_made *made, const char *path, const char *out,
                const struct check_maker *maker)
 {
     bool ok = is_vacant(made, out) && make_kind(made, path, out, maker) &&
-              sync_parent(made, out);
+              (!made->fills || give(made, path, out)) && sync_parent(made, out);
 
     if (!ok) {
         remove_all(made);

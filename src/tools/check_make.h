@@ -14,6 +14,9 @@ struct check_made {
     struct check *check;
     char **paths; /* a directory stands before its contents */
     size_t count, capacity;
+    bool copies; /* makes no links */
+    bool fills;  /* `out` may be an empty directory, whose owner gets all */
+    bool filled; /* it was one */
 };
 
 /* How a command makes `out` from `path`, for each kind of path. NULL: it cannot
@@ -24,6 +27,8 @@ struct check_maker {
     bool (*increment)(void *ctx, const char *path, const char *out);
     bool (*journal)(void *ctx, const char *path, const char *out,
                     const struct check_data *data);
+    /* Copies what a data directory has besides; NULL: nothing. */
+    bool (*beside)(void *ctx, const char *path, const char *out);
     const char *refusal; /* printed for a path of another kind */
     void *ctx;
 };

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "snapshot/snapshot_whole.h"
+#include "tools/check_beside.h"
 #include "tools/check_chain.h"
 #include "tools/check_gap.h"
 #include "tools/check_rescue.h"
@@ -545,6 +546,14 @@ salvage_journal(void *ctx, const char *path, const char *out,
     return ok;
 }
 
+static bool
+salvage_beside(void *ctx, const char *path, const char *out)
+{
+    struct salvage *salvage = ctx;
+
+    return check_beside_copy(&salvage->made, path, out, check_beside_salvage);
+}
+
 void
 check_salvage(struct check *check, const char *path, const char *out)
 {
@@ -557,6 +566,7 @@ check_salvage(struct check *check, const char *path, const char *out)
         .snapshot = salvage_snapshot,
         .increment = salvage_increment,
         .journal = salvage_journal,
+        .beside = salvage_beside,
         .refusal = "is no snapshot and no journal; its directory may be one",
         .ctx = &salvage,
     };

@@ -4,16 +4,19 @@
 # server that starts on the backup has every write that was acknowledged before it
 # began.
 
+import contextlib
+import fnmatch
 import json
 import os
 import random
 import shutil
+import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 
-from lib import servers
+from lib import neighbour, resp, servers
 from test_check import card, cards, check, digest, rewrite
 
 WRITERS = 4
@@ -197,3 +200,155 @@ def test_without_a_snapshot_the_tool_names_the_missing_file(tmp_path,
     assert b"neither a snapshot nor a journal" in got.stderr
     assert b"BGSAVE" in got.stderr
     assert not (tmp_path / "out").exists()
+
+
+# ---- what is beside the data -------------------------------------------------
+
+OPTIONS = ("--merge-on-heal", "yes", "--sidecar-port-offset", neighbour.OFFSET,
+           *neighbour.EMPTY)
+# Their names are the test's, or come from options.
+BY_OPTION = {"bloomery.snapshot", "journal", "pid", "log"}
+# Rows of the list that a healthy server does not leave.
+SELDOM = {"replication.state.damaged", "heal-*.log", "heal-*.log.damaged",
+          "quarantine-*.resp", "*.stale-*", "*.tmp", "*.new", "*.arriving"}
+
+
+def listed():
+    """Returns the rows of the list: the name, and its columns."""
+    text = subprocess.run([servers.server_binary(), "--print=files-md"],
+                          capture_output=True, text=True, check=True).stdout
+    rows = [[c.strip() for c in line.strip("| \n").split(" | ")]
+            for line in text.splitlines()[2:]]
+    return {row[0].strip("`"): row[1:] for row in rows if row[0].startswith("`")}
+
+
+def full_server(start_server, data, node):
+    """A server that leaves each file that the list has."""
+    data.mkdir()
+    (data / "users.acl").touch()
+    server = start_server("--dir", data, "--appendonly", "yes", "--sidecar-of",
+                          node.address, "--aclfile", data / "users.acl",
+                          "--pidfile", data / "pid", "--logfile", data / "log",
+                          *OPTIONS)
+    with server.conn() as conn:
+        servers.wait_until(lambda: conn.call("BF.ADD", "plain", "x") in (0, 1), 20,
+                           "it serves")
+        for words in (("BF.RESERVE", "keyed", "0.01", "100", "HASH", "keyed"),
+                      ("BF.ADD", "keyed", "x"),
+                      ("SAVE",), ("CONFIG", "SET", "dialect", "redis"),
+                      ("CONFIG", "SET", "requirepass", "pw"),
+                      ("CONFIG", "REWRITE"),
+                      ("ACL", "SETUSER", "eve", "on", ">secret", "+ping"),
+                      ("ACL", "SAVE")):
+            got = conn.call(*words)
+            assert not isinstance(got, resp.Error), (words, got)
+    for name in ("slots.state", "merge.state"):
+        servers.wait_until((data / name).exists, 10, name)
+    return server
+
+
+def test_the_list_names_what_a_server_leaves(tmp_path, start_server):
+    data = tmp_path / "data"
+    with contextlib.closing(neighbour.Neighbour()) as node:
+        server = full_server(start_server, data, node)
+        rows = listed()
+        there = {p.name for p in data.iterdir()
+                 if not p.name.endswith(".tmp")} - BY_OPTION
+        unlisted = {n for n in there
+                    if not any(fnmatch.fnmatchcase(n, row) for row in rows)}
+        assert not unlisted
+        absent = {row for row in rows
+                  if not fnmatch.filter(there, row)} - SELDOM
+        assert absent <= {"replication.state"}, absent
+        check("backup", data, tmp_path / "out")
+        want = {n for n in there for row in rows
+                if fnmatch.fnmatchcase(n, row) and rows[row][2] != "-"}
+        got = {p.name for p in (tmp_path / "out").iterdir()}
+        assert got == want | {"bloomery.snapshot", "journal"}
+        server.kill()
+
+
+def test_a_restored_server_is_as_it_was(tmp_path, start_server):
+    data, out, new = tmp_path / "data", tmp_path / "out", tmp_path / "new"
+    with contextlib.closing(neighbour.Neighbour()) as node:
+        server = full_server(start_server, data, node)
+        check("backup", data, out)
+        server.kill()
+    assert out.stat().st_mode & 0o777 == 0o700
+    for name in ("hash-secret", "users.acl", "rewritten.conf"):
+        assert (out / name).stat().st_mode & 0o777 == 0o600
+    before = digest(out)
+    new.mkdir()
+    check("restore", out, new)
+    assert digest(out) == before
+    slots = (new / "slots.state").read_text()
+    assert "\nknown 0-16383 " in slots and "\nheld " not in slots
+    for path in new.rglob("*"):  # nothing is shared with the backup
+        assert path.is_dir() or path.stat().st_nlink == 1, path
+    server = start_server("--dir", new, "--aclfile", new / "users.acl",
+                          ready=False)
+    servers.wait_until(server.accepts, 20, "it is up")
+    with server.conn() as conn:
+        servers.wait_until(lambda: conn.call("AUTH", "pw") == b"OK", 20, "it is up")
+        assert conn.call("BF.EXISTS", "keyed", "x") == 1
+        assert conn.call("CONFIG", "GET", "dialect")[1] == b"redis"
+        assert conn.call("AUTH", "eve", "secret") == b"OK"
+    server.kill()
+
+
+def test_restore_makes_a_primary_unless_it_keeps_the_role(tmp_path, start_server):
+    server = make_data(start_server, tmp_path / "data")
+    with server.conn() as conn:
+        conn.call("REPLICAOF", "127.0.0.1", "1")
+        servers.wait_until((tmp_path / "data/replication.state").exists, 10, "role")
+    check("backup", tmp_path / "data", tmp_path / "out")
+    got = check("restore", tmp_path / "out", tmp_path / "primary")
+    assert b"the role was `replica 127.0.0.1 1`" in got.stderr
+    assert not (tmp_path / "primary/replication.state").exists()
+    check("restore", "--keep-role", tmp_path / "out", tmp_path / "replica")
+    assert (tmp_path / "replica/replication.state").exists()
+    assert_holds(start_server, tmp_path / "primary", [50])
+
+
+def test_restore_overwrites_nothing(tmp_path, start_server):
+    make_data(start_server, tmp_path / "data")
+    check("backup", tmp_path / "data", tmp_path / "out")
+    got = check("restore", tmp_path / "out", tmp_path / "data", status=2)
+    assert b"a server uses it" in got.stderr
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/mine").touch()
+    got = check("restore", tmp_path / "out", tmp_path / "full", status=2)
+    assert b"is not empty" in got.stderr
+    assert [p.name for p in (tmp_path / "full").iterdir()] == ["mine"]
+
+
+def test_a_backup_without_secrets_has_none(tmp_path, start_server):
+    data = tmp_path / "data"
+    with contextlib.closing(neighbour.Neighbour()) as node:
+        server = full_server(start_server, data, node)
+        secret = (data / "hash-secret").read_text().strip()
+        check("backup", "--without-secrets", data, tmp_path / "out")
+        server.kill()
+    assert "dialect = redis" in (tmp_path / "out/rewritten.conf").read_text()
+    for path in (tmp_path / "out").rglob("*"):
+        if path.is_file():
+            text = path.read_bytes()
+            assert b"requirepass" not in text and secret.encode() not in text
+    assert not (tmp_path / "out/users.acl").exists()
+    assert not (tmp_path / "out/replication.state").exists()
+
+
+@pytest.mark.parametrize("how", ["salvage", "truncate-to"])
+def test_salvage_and_truncate_take_the_settings_along(tmp_path, start_server, how):
+    server = make_data(start_server, tmp_path / "data")
+    with server.conn() as conn:
+        conn.call("BF.RESERVE", "keyed", "0.01", "100", "HASH", "keyed")
+        conn.call("BF.ADD", "keyed", "x")
+        conn.call("CONFIG", "SET", "dialect", "redis")
+        conn.call("CONFIG", "REWRITE")
+    words = (how,) if how == "salvage" else (how, "2100-01-01T00:00:00Z")
+    check(*words, tmp_path / "data", tmp_path / "out")
+    server = start_server("--dir", tmp_path / "out")
+    with server.conn() as conn:
+        assert conn.call("BF.EXISTS", "keyed", "x") == 1
+        assert conn.call("CONFIG", "GET", "dialect")[1] == b"redis"

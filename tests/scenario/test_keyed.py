@@ -206,12 +206,18 @@ def test_tools_read_heads_and_need_the_secret_to_execute(group, tmp_path):
         conn.call("SAVE")
     node.crash()
     journal = os.path.join(node.folder, "journal")
-    with_secret = ("--hash-secret-file", secret_of(node))
+    # In the directory they find it by themselves.
+    aside = str(tmp_path / "secret")
+    with_secret = ("--hash-secret-file", aside)
 
     def check(*words):
         return subprocess.run([CHECK, *words], capture_output=True, timeout=60,
                               check=False)
 
+    for words in (("verify", journal), ("verify", node.folder),
+                  ("salvage", journal, tmp_path / "found")):
+        assert check(*words).returncode == 0, words
+    os.rename(secret_of(node), aside)
     snapshot = os.path.join(node.folder, "bloomery.snapshot")
     for words in (("verify", snapshot), ("info", journal), ("cat", snapshot),
                   ("verify", *with_secret, journal)):
@@ -224,6 +230,7 @@ def test_tools_read_heads_and_need_the_secret_to_execute(group, tmp_path):
     done = check("verify", "--hash-secret-file", snapshot, journal)
     assert done.returncode == 3 and snapshot.encode() in done.stderr
     assert check("salvage", *with_secret, journal, tmp_path / "out").returncode == 0
+    os.rename(aside, secret_of(node))
     node.restart()
     with node.conn() as conn:
         assert conn.call("BF.EXISTS", "k", "a") == 1

@@ -37,6 +37,20 @@ TEST(data_files_finds_the_row_of_a_name)
     }
 }
 
+/* What a restore, salvage or truncate-to takes along is in each backup. */
+TEST(data_files_backs_up_what_is_used_later)
+{
+    for (unsigned id = 0; id < FILE_ID_COUNT; id++) {
+        const struct data_file *file = &data_files[id];
+
+        assert_true(file->name[0] != '\0' && file->text[0] != '\0');
+        if (file->restore != DEED_LEAVE || file->salvage != DEED_LEAVE ||
+            file->cut != DEED_LEAVE) {
+            assert_true(file->backup != DEED_LEAVE);
+        }
+    }
+}
+
 TEST(data_files_prints_a_line_for_each)
 {
     char *text = NULL;

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Copies the files of a data directory that are no data, as the list of files
+ * says (snapshot/data_files.h).
+ */
+#pragma once
+
+#include "snapshot/data_files.h"
+#include "tools/check_make.h"
+
+/* Returns what a command does with a file: a column of the list. */
+typedef enum file_deed check_deed_fn(const struct data_file *file);
+
+/* Copies them all, from the directory `path` to `out`. A file that goes
+ * meanwhile is left out. False: printed. */
+bool check_beside_copy(struct check_made *made, const char *path,
+                       const char *out, check_deed_fn *deed_of);
+
+/* The columns. */
+enum file_deed check_beside_backup(const struct data_file *file);
+enum file_deed check_beside_restore(const struct data_file *file);
+enum file_deed check_beside_salvage(const struct data_file *file);
+enum file_deed check_beside_cut(const struct data_file *file);

@@ -18,6 +18,7 @@
 #include "server/own_tls.h"
 #include "server/replication.h"
 #include "server/server_state.h"
+#include "server/sidecar_mode.h"
 #include "server/wake.h"
 
 static void
@@ -118,6 +119,16 @@ options_apply(struct server *server)
         persist_apply_conf(server->persist);
     }
     replication_apply_conf(server);
+    sidecar_mode_apply_conf(server);
+}
+
+bool
+options_allow(void *ctx, const struct conf *conf,
+              const struct conf_changes *changes,
+              char ret_reason[TLS_REASON_MAX])
+{
+    return sidecar_mode_allows(conf, ret_reason, TLS_REASON_MAX) &&
+           own_tls_change(ctx, conf, changes, ret_reason);
 }
 
 static void
@@ -196,7 +207,8 @@ options_reload(struct server *server)
                         &error)) {
         log_error("server", "kept the old configuration", "reason=\"%s\"",
                   error.text);
-    } else if (!own_tls_load(server, &fresh, reason)) {
+    } else if (!sidecar_mode_allows(&fresh, reason, sizeof(reason)) ||
+               !own_tls_load(server, &fresh, reason)) {
         conf_fini(&given);
         log_error("server", "kept the old configuration and certificates",
                   "reason=\"%s\"", reason);

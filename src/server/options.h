@@ -5,12 +5,19 @@
 #pragma once
 
 #include "conf/conf_load.h"
+#include "net/tls_context.h"
 
 struct server;
 
 /* Copies the options that other threads read without the gate. Call it under
  * the raised gate, or before there are threads. */
 void options_apply(struct server *server);
+
+/* Whether CONFIG SET may change these options: reads the certificates that they
+ * name. If not, says why. Under the raised gate; it has the type of a hook. */
+bool options_allow(void *ctx, const struct conf *conf,
+                   const struct conf_changes *changes,
+                   char ret_reason[TLS_REASON_MAX]);
 
 /* Applies what CONFIG SET has changed. Any loop, under the raised gate; it has
  * the type of a hook. */

@@ -281,7 +281,7 @@ init_service(struct server *server, const struct conf_args *args)
     service->wake_loops = wake_loops;
     service->shutdown = shutdown_ask;
     service->shutdown_abort = wake_persist;
-    service->conf_allows = own_tls_change;
+    service->conf_allows = options_allow;
     service->conf_changed = options_changed;
     service->users_changed = options_users_changed;
     service->ctx = server;

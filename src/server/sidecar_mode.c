@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "engine/observe.h"
 #include "journal/journal.h"
+#include "keyspace/gate.h"
 #include "keyspace/key_hash.h"
 #include "persist/persist.h"
 #include "server/colleague.h"
@@ -141,26 +142,59 @@ on_settled(void *ctx, const struct cluster_settings *settings)
 
 /* ---- options ------------------------------------------------------------- */
 
+/* Parses sidecar-map, of which the places are borrowed. ret_places: NULL only
+ * checks it. */
 static bool
-read_map(struct sidecar_mode *mode, char *ret_reason)
+parse_map(const char *map, struct view_place *ret_places, size_t *ret_count,
+          char *ret_reason, size_t reason_size)
 {
-    struct view_options *view = &mode->view;
-    struct slice rest;
+    struct slice rest = slice_of(map);
     struct slice word;
+    size_t count = 0;
 
-    mode->map = mem_copy_text(slice_of(mode->server->conf.sidecar_map));
-    rest = slice_of(mode->map);
-    view->places = mode->places;
     while (slice_next_word(&rest, &word)) {
-        CHECK(view->place_count < SIDECAR_PLACES_MAX);
-        if (!view_parse_place(word, &mode->places[view->place_count])) {
-            (void)snprintf(ret_reason, SIDECAR_MODE_REASON_MAX,
+        struct view_place place;
+
+        CHECK(count < SIDECAR_PLACES_MAX);
+        if (!view_parse_place(word, &place)) {
+            (void)snprintf(ret_reason, reason_size,
                            "sidecar-map: '%.*s' is not node-id=host:port",
                            slice_shown(word), word.data);
             return false;
         }
-        view->place_count++;
+        if (ret_places != NULL) {
+            ret_places[count] = place;
+        }
+        count++;
     }
+    *ret_count = count;
+    return true;
+}
+
+bool
+sidecar_mode_allows(const struct conf *conf, char *ret_reason,
+                    size_t reason_size)
+{
+    size_t count;
+
+    return parse_map(conf->sidecar_map, NULL, &count, ret_reason, reason_size);
+}
+
+/* Returns whether the map is another one than before. It is a good one. */
+static bool
+read_map(struct sidecar_mode *mode)
+{
+    char reason[SIDECAR_MODE_REASON_MAX];
+    char *before = mode->map;
+
+    if (before != NULL && strcmp(before, mode->server->conf.sidecar_map) == 0) {
+        return false;
+    }
+    mode->map = mem_copy_text(slice_of(mode->server->conf.sidecar_map));
+    CHECK(parse_map(mode->map, mode->places, &mode->view.place_count, reason,
+                    sizeof(reason)));
+    mode->view.places = mode->places;
+    mem_free(before);
     return true;
 }
 
@@ -186,6 +220,32 @@ poke(struct server *server)
 
     if (atomic_load(&mode->started)) {
         (void)uv_async_send(&mode->poke);
+    }
+}
+
+void
+sidecar_mode_apply_conf(struct server *server)
+{
+    if (server->sidecar != NULL) {
+        atomic_store(&server->sidecar->map_due, true);
+        poke(server);
+    }
+}
+
+/* Shows servers where sidecar-map has them now. */
+static void
+look_at_map(struct sidecar_mode *mode)
+{
+    struct gate *gate = keyspace_gate(mode->server->service.keyspace);
+
+    if (!atomic_exchange(&mode->map_due, false)) {
+        return;
+    }
+    gate_enter(gate, 0);
+    mode->remade = read_map(mode);
+    gate_leave(gate, 0);
+    if (mode->remade) {
+        sidecar_refresh(mode->sidecar);
     }
 }
 
@@ -230,13 +290,14 @@ sidecar_mode_init(struct server *server,
                        "cluster says which server follows which");
         return false;
     }
+    if (!sidecar_mode_allows(conf, ret_reason, SIDECAR_MODE_REASON_MAX)) {
+        return false;
+    }
     mode = mem_zalloc(sizeof(*mode));
     mode->server = server;
     mode->answered = mem_zalloc(sizeof(*mode->answered));
     server->sidecar = mode;
-    if (!read_map(mode, ret_reason)) {
-        return false;
-    }
+    (void)read_map(mode);
     read_options(mode);
     key_hash_by_slot(true);
     hooks.ctx = mode;
@@ -417,6 +478,7 @@ on_timer(uv_timer_t *timer)
     if (atomic_load(&mode->server->service.loading)) {
         return;
     }
+    look_at_map(mode);
     sidecar_owner_look(mode);
     tick(mode);
     atomic_store(&mode->cluster.cutover_ms, sidecar_cutover_ms(mode->sidecar));
@@ -431,6 +493,7 @@ on_poke(uv_async_t *handle)
     struct sidecar_mode *mode = handle->data;
 
     if (!atomic_load(&mode->server->service.loading)) {
+        look_at_map(mode);
         sidecar_owner_fence(mode);
         tick(mode);
         sidecar_mode_pace(mode);

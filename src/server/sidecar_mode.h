@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct conf;
 struct server;
 
 enum { SIDECAR_MODE_REASON_MAX = 512 };
@@ -22,7 +23,15 @@ bool sidecar_mode_init(struct server *server,
                        char ret_reason[SIDECAR_MODE_REASON_MAX]);
 void sidecar_mode_fini(struct server *server);
 
+/* Whether these options are good, but for those that are read at a start only.
+ * If not, says why. */
+bool sidecar_mode_allows(const struct conf *conf, char *ret_reason,
+                         size_t reason_size);
+
 /* All below do nothing without sidecar-of. */
+
+/* Has loop 0 read options that have changed. Under the raised gate. */
+void sidecar_mode_apply_conf(struct server *server);
 
 /* Reads what this server held before. Before the loops run; the data directory
  * is locked. False: the reason was logged. */

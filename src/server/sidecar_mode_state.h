@@ -51,6 +51,7 @@ struct sidecar_mode {
     bool checked;             /* the data was compared with the file */
     char *map; /* a copy of sidecar-map, into which the places point */
     struct view_place places[SIDECAR_PLACES_MAX];
+    atomic_bool map_due; /* sidecar-map has changed */
     unsigned warned_port; /* for which the log has the warning */
     struct sidecar_report report;
 

@@ -203,6 +203,13 @@ def test_addresses_follow_the_options(start_server, made):
             "MOVED %d fd00::2:7777" % FOO)
         assert [row[2][:2] for row in conn.call("CLUSTER", "SLOTS")] == [
             [b"127.0.0.1", server.port], [b"fd00::2", 7777], [b"c.example", 8888]]
+        assert "is not node-id=host:port" in str(conn.call(
+            "CONFIG", "SET", "sidecar-map", "x=h:1"))
+        assert conn.call("CONFIG", "SET", "sidecar-map", "%s=other:9" % B) == b"OK"
+        wait_until(lambda: conn.call("BF.ADD", "foo", "x") == resp.Error(
+            "MOVED %d other:9" % FOO), what="the new address")
+        assert conn.call("CLUSTER", "SLOTS")[2][2][:2] == [
+            b"127.0.0.1", 29498]
 
 
 @pytest.mark.parametrize("kind,slots,moved", [

@@ -11,6 +11,8 @@
 ~ \*\d+ \| \+CLIENT <subcommand> \[<arg> \.\.\.\]\. Subcommands are: \| (.*\| )?\+HELP \| \+    [A-Z].*
 > CLIENT HELP x
 < -ERR wrong number of arguments for 'client|help' command
+>! COMMANDLOG HELP
+~ \*\d+ \| \+COMMANDLOG <subcommand> \[<arg> \.\.\.\]\. Subcommands are: \| (.*\| )?\+HELP \| \+    [A-Z].*
 >! COMMAND HELP
 ~ \*\d+ \| \+COMMAND <subcommand> \[<arg> \.\.\.\]\. Subcommands are: \| (.*\| )?\+HELP \| \+    [A-Z].*
 > COMMAND HELP x

@@ -262,7 +262,7 @@ def test_names_and_case(server):
 # Rows that answer nothing but an error here, whatever they are asked.
 # What begins to follow, or hands the role over, needs more than one server
 # (tests/scenario/test_replication.py).
-ALWAYS_REFUSED = {b"psync", b"sync",
+ALWAYS_REFUSED = {b"psync", b"sync", b"client|import-source",
                   b"failover",
                   b"sidecar|force-serve",   # needs a slot that is lost: a test of
                                             # test_cluster_routes.py has one

@@ -36,8 +36,16 @@ enum { KEY_TYPICAL = 1024 /* bytes of a long key */ };
 /* ---- lists of items ------------------------------------------------------ */
 
 void
+selector_settle(struct selector *selector)
+{
+    item_index_fini(&selector->known_keys);
+    item_index_fini(&selector->known_channels);
+}
+
+void
 selector_fini(struct selector *selector)
 {
+    selector_settle(selector);
     buf_free(&selector->rules);
     buf_free(&selector->words);
     buf_free(&selector->keys);
@@ -72,6 +80,7 @@ selector_copy(const struct selector *from, struct selector *ret_selector)
     bool done;
 
     copy.next = NULL;
+    copy.known_keys = copy.known_channels = (struct item_index){ 0 };
     done = copy_list(&from->rules, &copy.rules);
     done = copy_list(&from->words, &copy.words) && done;
     done = copy_list(&from->keys, &copy.keys) && done;
@@ -355,24 +364,32 @@ check_pattern(struct slice pattern)
                : HARD_PATTERN;
 }
 
+/* Cuts the next pattern off the keys, without its access. */
+static bool
+next_pattern(const struct buf *keys, size_t *at, struct slice *ret_pattern)
+{
+    struct slice item;
+
+    if (!buf_next_item(keys, at, &item)) {
+        return false;
+    }
+    *ret_pattern = (struct slice){ item.data + 1, item.len - 1 };
+    return true;
+}
+
 /* Adds a pattern, or more access to one that is there. */
 static const char *
 add_key(struct selector *selector, struct slice pattern, unsigned access)
 {
     struct buf item = { 0 };
     char first = (char)access;
-    struct slice there;
     const char *error;
+    size_t place = item_index_find(&selector->known_keys, &selector->keys,
+                                   next_pattern, pattern);
 
-    for (size_t at = 0; buf_next_item(&selector->keys, &at, &there);) {
-        struct slice text = { there.data + 1, there.len - 1 };
-
-        if (slice_equal(text, pattern)) {
-            size_t place = (size_t)(there.data - selector->keys.data);
-
-            selector->keys.data[place] = (char)(there.data[0] | first);
-            return NULL;
-        }
+    if (place != SIZE_MAX) {
+        selector->keys.data[place - 1] |= first;
+        return NULL;
     }
     buf_append(&item, &first, 1);
     buf_append_slice(&item, pattern);
@@ -421,7 +438,9 @@ apply_channel(struct selector *selector, struct slice rule)
         return AFTER_ALL_CHANNELS;
     }
     error = check_pattern(pattern);
-    if (error != NULL || has_item(&selector->channels, pattern)) {
+    if (error != NULL ||
+        item_index_find(&selector->known_channels, &selector->channels,
+                        buf_next_item, pattern) != SIZE_MAX) {
         return error;
     }
     return add_item(&selector->channels, pattern);
@@ -468,9 +487,11 @@ apply_word(struct selector *selector, struct slice rule)
 
     if (all_keys || slice_is_word(rule, "resetkeys")) {
         empty(&selector->keys);
+        item_index_fini(&selector->known_keys);
         selector->all_keys = all_keys;
     } else if (all_channels || slice_is_word(rule, "resetchannels")) {
         empty(&selector->channels);
+        item_index_fini(&selector->known_channels);
         selector->all_channels = all_channels;
     } else if (all_dbs || slice_is_word(rule, "resetdbs")) {
         memset(selector->dbs, 0, sizeof(selector->dbs));

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "access/item_index.h"
 #include "access/table.h"
 #include "base/buf.h"
 
@@ -31,6 +32,8 @@ struct selector {
     struct buf words;    /* items: "select|0", permitted first arguments */
     struct buf keys;     /* items: enum key_access, then the pattern */
     struct buf channels; /* items: patterns */
+    /* Of keys and channels while rules are applied; else empty. */
+    struct item_index known_keys, known_channels;
 };
 
 /* Frees what the selector holds, and empties it. */
@@ -47,6 +50,9 @@ extern const char SELECTOR_NO_MEMORY[], SELECTOR_SYNTAX[];
 extern const char SELECTOR_UNKNOWN_COMMAND[];
 MUST_CHECK const char *selector_apply(struct selector *selector,
                                       struct slice rule);
+
+/* Frees what helps to apply many rules, behind the last one. */
+void selector_settle(struct selector *selector);
 
 /* Append the rules that make this selector. The last one appends all of them,
  * separated by blanks. */

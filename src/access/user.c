@@ -54,6 +54,7 @@ void
 user_rules_fini(struct user_rules *rules)
 {
     buf_wipe(&rules->passwords);
+    item_index_fini(&rules->known);
     selector_free_list(rules->root.next);
     selector_fini(&rules->root);
     *rules = (struct user_rules){ 0 };
@@ -67,6 +68,7 @@ user_rules_copy(const struct user_rules *from, struct user_rules *ret_rules)
     bool done;
 
     copy.passwords = (struct buf){ 0 };
+    copy.known = (struct item_index){ 0 };
     buf_append_slice(&copy.passwords, buf_slice(&from->passwords));
     done = !copy.passwords.failed;
     if (!selector_copy(&from->root, &copy.root)) {
@@ -95,26 +97,38 @@ digest_at(const struct user_rules *rules, size_t at)
     return (const unsigned char *)rules->passwords.data + at;
 }
 
-/* Returns the place of a password, or SIZE_MAX. Compares with all of them. */
-static size_t
-find_password(const struct user_rules *rules,
-              const unsigned char digest[AUTH_DIGEST])
+static bool
+next_digest(const struct buf *passwords, size_t *at, struct slice *ret_digest)
 {
-    size_t found = SIZE_MAX;
-
-    for (size_t at = 0; at < rules->passwords.len; at += AUTH_DIGEST) {
-        if (auth_same(digest_at(rules, at), digest)) {
-            found = at;
-        }
+    if (*at == passwords->len) {
+        return false;
     }
-    return found;
+    *ret_digest = (struct slice){ passwords->data + *at, AUTH_DIGEST };
+    *at += AUTH_DIGEST;
+    return true;
+}
+
+/* Returns the place of a password, or SIZE_MAX, for rules: a login takes
+ * user_rules_fit(). */
+static size_t
+find_password(struct user_rules *rules, const unsigned char digest[AUTH_DIGEST])
+{
+    struct slice wanted = { (const char *)digest, AUTH_DIGEST };
+
+    return item_index_find(&rules->known, &rules->passwords, next_digest,
+                           wanted);
 }
 
 bool
 user_rules_fit(const struct user_rules *rules,
                const unsigned char digest[AUTH_DIGEST])
 {
-    return find_password(rules, digest) != SIZE_MAX;
+    bool fits = false;
+
+    for (size_t at = 0; at < rules->passwords.len; at += AUTH_DIGEST) {
+        fits = auth_same(digest_at(rules, at), digest) || fits;
+    }
+    return fits;
 }
 
 static const char *
@@ -146,6 +160,7 @@ remove_password(struct user_rules *rules,
     memmove(passwords->data + at, passwords->data + at + AUTH_DIGEST,
             passwords->len - at - AUTH_DIGEST);
     passwords->len -= AUTH_DIGEST;
+    item_index_fini(&rules->known);
     return NULL;
 }
 
@@ -154,6 +169,7 @@ forget_passwords(struct user_rules *rules)
 {
     buf_wipe(&rules->passwords);
     rules->passwords = (struct buf){ 0 };
+    item_index_fini(&rules->known);
     rules->nopass = false;
 }
 
@@ -205,6 +221,7 @@ add_selector(struct user_rules *rules, struct slice text)
         error = rule.data[rule.len - 1] == ')' ? SELECTOR_SYNTAX
                                                : selector_apply(selector, rule);
     }
+    selector_settle(selector);
     if (error != NULL) {
         selector_free_list(selector);
         return error;
@@ -299,32 +316,49 @@ join_words(const struct slice *words, size_t count, size_t *at, struct buf *to)
 }
 
 bool
-user_rules_apply(struct user_rules *rules, const struct slice *words,
-                 size_t count, struct user_refusal *ret_refusal)
+user_rules_apply_next(struct user_rules *rules, const struct slice *words,
+                      size_t count, size_t *at,
+                      struct user_refusal *ret_refusal)
 {
     struct user_refusal refusal = { 0 };
-    size_t at = 0;
-    bool done = true;
+    size_t first = *at;
+    bool done = join_words(words, count, at, &refusal.words);
 
-    while (done && at < count) {
-        size_t first = at;
-
-        refusal.words.len = 0;
-        if (!join_words(words, count, &at, &refusal.words)) {
-            refusal.words.len = words[first].len; /* only the first is shown */
-            done = false;
-        } else {
-            refusal.reason = refusal.words.failed
-                                 ? SELECTOR_NO_MEMORY
-                                 : apply(rules, buf_slice(&refusal.words));
-            done = refusal.reason == NULL;
-        }
+    if (!done) {
+        refusal.words.len = words[first].len; /* only the first is shown */
+    } else {
+        refusal.reason = refusal.words.failed
+                             ? SELECTOR_NO_MEMORY
+                             : apply(rules, buf_slice(&refusal.words));
+        done = refusal.reason == NULL;
     }
     if (done) {
         buf_wipe(&refusal.words);
     } else {
         *ret_refusal = refusal;
     }
+    return done;
+}
+
+void
+user_rules_settle(struct user_rules *rules)
+{
+    item_index_fini(&rules->known);
+    for (struct selector *s = &rules->root; s != NULL; s = s->next) {
+        selector_settle(s);
+    }
+}
+
+bool
+user_rules_apply(struct user_rules *rules, const struct slice *words,
+                 size_t count, struct user_refusal *ret_refusal)
+{
+    bool done = true;
+
+    for (size_t at = 0; done && at < count;) {
+        done = user_rules_apply_next(rules, words, count, &at, ret_refusal);
+    }
+    user_rules_settle(rules);
     return done;
 }
 

@@ -18,6 +18,7 @@ struct user_rules {
     bool sanitize, skip_sanitize; /* Redis's; DUMP payloads are always checked
                                      here */
     struct buf passwords;         /* digests, one after the other */
+    struct item_index known;      /* of them, while rules are applied */
     struct selector root;         /* root.next: the other selectors */
 };
 
@@ -61,6 +62,14 @@ struct user_refusal {
 MUST_CHECK bool user_rules_apply(struct user_rules *rules,
                                  const struct slice *words, size_t count,
                                  struct user_refusal *ret_refusal);
+
+/* Applies the rule that begins at the word *at, and moves *at behind it. Behind
+ * the last one, user_rules_settle() frees what helps to apply many. */
+MUST_CHECK bool user_rules_apply_next(struct user_rules *rules,
+                                      const struct slice *words, size_t count,
+                                      size_t *at,
+                                      struct user_refusal *ret_refusal);
+void user_rules_settle(struct user_rules *rules);
 
 /* Makes the password the only one; an empty one means that none is needed. */
 MUST_CHECK bool user_rules_set_password(struct user_rules *rules,

@@ -143,31 +143,54 @@ fail_for_memory(struct user_refusal *ret_refusal)
 }
 
 bool
+users_edit_begin(const struct users *users, struct slice name,
+                 struct users_edit *edit)
+{
+    static const struct user_rules fresh;
+    const struct user *user = users_find(users, name);
+
+    *edit = (struct users_edit){ .changed = user != NULL ? user->changed : 0 };
+    return user_rules_copy(user != NULL ? &user->rules : &fresh, &edit->rules);
+}
+
+enum users_edited
+users_edit_end(struct users *users, struct slice name, struct users_edit *edit)
+{
+    struct user *user = users_find(users, name);
+    struct user *made;
+
+    if ((user != NULL ? user->changed : 0) != edit->changed) {
+        return USERS_CHANGED_MEANWHILE;
+    }
+    user_rules_settle(&edit->rules);
+    if (user == NULL) {
+        made = user_try_new(name);
+        if (made == NULL || !map_put(&users->by_name, name, made)) {
+            user_unref(made);
+            return USERS_NO_MEMORY;
+        }
+        user = made;
+    }
+    exchange(users, user, &edit->rules);
+    return USERS_EDITED;
+}
+
+bool
 users_set(struct users *users, struct slice name, const struct slice *words,
           size_t count, struct user_refusal *ret_refusal)
 {
-    struct user *user = users_find(users, name);
-    struct user *made = user == NULL ? user_try_new(name) : NULL;
-    struct user_rules rules;
+    struct users_edit edit;
+    bool done;
 
-    user = made != NULL ? made : user;
-    if (user == NULL || !user_rules_copy(&user->rules, &rules)) {
-        user_unref(made);
+    if (!users_edit_begin(users, name, &edit)) {
         return fail_for_memory(ret_refusal);
     }
-    if (!user_rules_apply(&rules, words, count, ret_refusal)) {
-        user_rules_fini(&rules);
-        user_unref(made);
-        return false;
+    done = user_rules_apply(&edit.rules, words, count, ret_refusal);
+    if (done && users_edit_end(users, name, &edit) != USERS_EDITED) {
+        done = fail_for_memory(ret_refusal);
     }
-    if (made != NULL && !map_put(&users->by_name, name, made)) {
-        user_rules_fini(&rules);
-        user_unref(made);
-        return fail_for_memory(ret_refusal);
-    }
-    exchange(users, user, &rules);
-    user_rules_fini(&rules);
-    return true;
+    user_rules_fini(&edit.rules);
+    return done;
 }
 
 bool

@@ -36,6 +36,24 @@ bool users_ask_password(const struct users *users);
 struct user *users_login(const struct users *users, struct slice name,
                          struct slice password);
 
+/* The rules of a user while they are changed, which takes effect at the end.
+ * All zero: none. */
+struct users_edit {
+    struct user_rules rules;
+    uint64_t changed; /* of the user; 0: there is none of the name */
+    size_t at;        /* the next word */
+};
+
+/* Begins with the user's present rules. False without memory. */
+MUST_CHECK bool users_edit_begin(const struct users *users, struct slice name,
+                                 struct users_edit *edit);
+
+/* Gives the user, which is made if it is missing, the rules. The caller then
+ * frees those of the edit. */
+enum users_edited { USERS_EDITED, USERS_CHANGED_MEANWHILE, USERS_NO_MEMORY };
+MUST_CHECK enum users_edited
+users_edit_end(struct users *users, struct slice name, struct users_edit *edit);
+
 /* Applies rules to a user, which is made if it is missing. False: nothing has
  * changed; without memory the reason is SELECTOR_NO_MEMORY. */
 MUST_CHECK bool users_set(struct users *users, struct slice name,

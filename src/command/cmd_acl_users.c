@@ -7,6 +7,7 @@
 #include "access/users.h"
 #include "access/users_file.h"
 #include "admin/conf_file.h"
+#include "base/mem.h"
 #include "engine/handlers.h"
 #include "engine/request.h"
 
@@ -27,12 +28,75 @@ users_changed(struct request *req)
 
 /* ---- SETUSER, DELUSER ---------------------------------------------------- */
 
+static void
+forget_edit(void *state)
+{
+    struct users_edit *edit = state;
+
+    user_rules_fini(&edit->rules);
+    mem_free(edit);
+}
+
+static enum err
+refuse(struct request *req, struct user_refusal *refusal)
+{
+    struct slice words = buf_slice(&refusal->words);
+    enum err err;
+
+    if (refusal->reason == SELECTOR_NO_MEMORY) {
+        err = ERR_NOMEM;
+    } else if (refusal->reason == NULL) {
+        err = request_fail(req, ERR_CUSTOM,
+                           "Unmatched parenthesis in acl selector starting at "
+                           "'%.*s'.",
+                           slice_shown(words), words.data);
+    } else {
+        err = request_fail(req, ERR_CUSTOM,
+                           "Error in ACL SETUSER modifier '%.*s': %s",
+                           slice_shown(words), words.data, refusal->reason);
+    }
+    buf_wipe(&refusal->words);
+    return err;
+}
+
+/* Applies rules, as many as a piece has time for, and puts them in force behind
+ * the last one. If the user was changed between two pieces, begins anew. */
+static enum err
+edit_user(struct request *req, struct users_edit *edit)
+{
+    struct users *users = req->service->users;
+    struct slice name = req->argv[2];
+    const struct slice *words = req->argv + 3;
+    size_t count = req->argc - 3;
+    struct user_refusal refusal = { 0 };
+    enum users_edited edited;
+
+    while (edit->at < count) {
+        if (!user_rules_apply_next(&edit->rules, words, count, &edit->at,
+                                   &refusal)) {
+            return refuse(req, &refusal);
+        }
+        if (request_is_late(req)) {
+            return ERR_AGAIN;
+        }
+    }
+    edited = users_edit_end(users, name, edit);
+    if (edited == USERS_CHANGED_MEANWHILE) {
+        user_rules_fini(&edit->rules);
+        return users_edit_begin(users, name, edit) ? ERR_AGAIN : ERR_NOMEM;
+    }
+    if (edited == USERS_NO_MEMORY) {
+        return ERR_NOMEM;
+    }
+    users_changed(req);
+    reply_ok(req->reply);
+    return OK;
+}
+
 enum err
 cmd_acl_setuser(struct request *req)
 {
-    struct user_refusal refusal = { 0 };
-    struct slice words;
-    enum err err;
+    struct users_edit *edit = request_resumed(req);
 
     if (req->argv[2].len == 0) {
         return request_fail(req, ERR_CUSTOM, "Usernames can't be empty");
@@ -42,27 +106,17 @@ cmd_acl_setuser(struct request *req)
                             "Usernames can't contain spaces or null "
                             "characters");
     }
-    if (users_set(req->service->users, req->argv[2], req->argv + 3,
-                  req->argc - 3, &refusal)) {
-        users_changed(req);
-        reply_ok(req->reply);
-        return OK;
+    if (edit == NULL) {
+        edit = mem_try_zalloc(sizeof(*edit));
+        if (edit == NULL ||
+            !users_edit_begin(req->service->users, req->argv[2], edit)) {
+            mem_free(edit);
+            return ERR_NOMEM;
+        }
     }
-    words = buf_slice(&refusal.words);
-    if (refusal.reason == SELECTOR_NO_MEMORY) {
-        err = ERR_NOMEM;
-    } else if (refusal.reason == NULL) {
-        err = request_fail(req, ERR_CUSTOM,
-                           "Unmatched parenthesis in acl selector starting at "
-                           "'%.*s'.",
-                           slice_shown(words), words.data);
-    } else {
-        err = request_fail(req, ERR_CUSTOM,
-                           "Error in ACL SETUSER modifier '%.*s': %s",
-                           slice_shown(words), words.data, refusal.reason);
-    }
-    buf_wipe(&refusal.words);
-    return err;
+    return request_end_piece(req, edit_user(req, edit), edit, forget_edit,
+                             edit->rules.root.keys.capacity +
+                                 edit->rules.passwords.capacity);
 }
 
 enum err

@@ -21,9 +21,11 @@
 #include "persist/persist_options.h"
 #include "server/followers.h"
 #include "server/kept_role.h"
+#include "server/merge.h"
 #include "server/merge_state.h"
 #include "server/own_files.h"
 #include "server/replication.h"
+#include "server/replication_state.h"
 #include "server/server_state.h"
 #include "server/shutdown.h"
 #include "server/sidecar_mode.h"
@@ -94,6 +96,7 @@ on_moved_in(void *ctx)
 
     kept_role_write_again(server->replication);
     merge_state_write_again(server->replication);
+    merge_write_again(server->replication->merge);
     if (is_in_dir(server, server->conf.pidfile)) {
         own_files_write_pid(server->conf.pidfile);
     }

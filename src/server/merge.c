@@ -10,6 +10,7 @@
 #include "proto/answers.h"
 #include "repl/offer.h"
 #include "server/colleague.h"
+#include "server/merge_held.h"
 #include "server/merge_read.h"
 #include "server/merge_save.h"
 #include "server/merge_state.h"
@@ -20,13 +21,23 @@
 
 enum { REPLY_BYTES_MAX = 64 << 10, MOVED_MS = 10 * 1000, RETRY_MS = 5000 };
 
-enum job { JOB_NONE, JOB_SAVE, JOB_FIND, JOB_NEXT, JOB_STORE, JOB_FINISH };
+enum job {
+    JOB_NONE,
+    JOB_AGAIN,
+    JOB_SAVE,
+    JOB_FIND,
+    JOB_NEXT,
+    JOB_STORE,
+    JOB_FINISH
+};
 
 struct merge {
     struct replication *r;
     struct merge_options options;
     struct task *task;
     enum job runs, read_job; /* on the thread; to run when it is free */
+    struct merge_held held;  /* the thread's */
+    uint64_t again_at_ms;    /* when to write them again; UINT64_MAX: no need */
 
     struct merge_save save;
 
@@ -344,14 +355,49 @@ finished(struct merge *merge, bool damaged)
 }
 
 static void
+written_again(struct merge *merge)
+{
+    if (merge->held.error != 0) {
+        log_repeated(LOG_ERROR, "server.merge", "cannot write saved adds again",
+                     "dir=\"%s\" reason=\"%s\"", merge->held.dir,
+                     strerror(merge->held.error));
+        merge->again_at_ms = replication_now_ms() + RETRY_MS;
+        return;
+    }
+    if (merge->held.count > 0) {
+        log_notice("server.merge", "wrote saved adds again",
+                   "dir=\"%s\" files=%zu", merge->held.dir, merge->held.count);
+    }
+    merge->find_at_ms = 0;
+}
+
+/* Files that were lost go before all else. */
+static bool
+start_again(struct merge *merge)
+{
+    if (replication_now_ms() < merge->again_at_ms) {
+        return false;
+    }
+    merge->again_at_ms = UINT64_MAX;
+    merge->held.dir = merge->options.dir;
+    merge->runs = JOB_AGAIN;
+    task_start(merge->task, merge_held_write_again, &merge->held);
+    return true;
+}
+
+static void
 start_job(struct merge *merge)
 {
     static void (*const fns[])(void *) = { [JOB_FIND] = merge_read_find,
                                            [JOB_NEXT] = merge_read_next,
                                            [JOB_STORE] = merge_read_store,
                                            [JOB_FINISH] = merge_read_finish };
-    merge_save_fn saves = merge_save_job(&merge->save);
+    merge_save_fn saves;
 
+    if (start_again(merge)) {
+        return;
+    }
+    saves = merge_save_job(&merge->save);
     if (saves != NULL) {
         merge->runs = JOB_SAVE;
         task_start(merge->task, saves, &merge->save.log);
@@ -388,6 +434,9 @@ static void
 job_done(struct merge *merge, enum job job)
 {
     switch (job) {
+    case JOB_AGAIN:
+        written_again(merge);
+        break;
     case JOB_SAVE:
         saved(merge);
         break;
@@ -486,6 +535,8 @@ merge_new(struct replication *r)
                                        .ctx = merge };
 
     merge->r = r;
+    merge->again_at_ms = UINT64_MAX;
+    merge->save.held = merge->read.held = &merge->held;
     merge->offer = offer_new(&hooks);
     merge->save.r = r;
     merge->save.log.raw_fd = merge->read.fd = merge->read.refused_fd = -1;
@@ -511,7 +562,14 @@ merge_free(struct merge *merge)
     task_free(merge->task);
     merge_save_end(&merge->save);
     merge_read_end(&merge->read);
+    merge_held_fini(&merge->held);
     offer_free(merge->offer);
     mem_free(merge->refusals);
     mem_free(merge);
+}
+
+void
+merge_write_again(struct merge *merge)
+{
+    merge->again_at_ms = 0;
 }

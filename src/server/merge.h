@@ -43,3 +43,6 @@ bool merge_holds(const struct merge *merge);
 
 /* Goes on; when the thread may have finished something, and at each tick. */
 void merge_look(struct merge *merge);
+
+/* Dir was lost, and is another one now: writes the heal files again. */
+void merge_write_again(struct merge *merge);

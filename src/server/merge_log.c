@@ -17,6 +17,7 @@
 #include "journal/kept.h"
 #include "journal/manifest.h"
 #include "proto/reply.h"
+#include "server/merge_held.h"
 #include "server/merge_names.h"
 
 #include <errno.h>
@@ -481,6 +482,9 @@ settle(struct writer *writer)
     error = file_sync(writer->heal_fd);
     if (error == 0) {
         error = file_rename(writer->dir_fd, writer->temp, name);
+    }
+    if (error == 0) {
+        merge_held_add(log->held, writer->dir_fd, name);
     }
     return error == 0 ? file_sync_dir(writer->dir_fd) : error;
 }

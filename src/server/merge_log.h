@@ -10,6 +10,7 @@
 #include "journal/verify.h"
 
 struct manifest;
+struct merge_held;
 
 struct merge_log {
     /* Set by the owner: */
@@ -22,6 +23,7 @@ struct merge_log {
     char *journal_dir;       /* its path */
     bool skips_kept;         /* what rewrites have kept cannot be used */
     uint64_t quarantine_max; /* of all quarantine files */
+    struct merge_held *held; /* gets the heal file */
     /* Results: */
     int error; /* errno */
     struct merge_sift *sift;

@@ -5,6 +5,7 @@
 #include "proto/batch.h"
 #include "proto/reply.h"
 #include "proto/scan.h"
+#include "server/merge_held.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@ choose(struct merge_read *read, int dir_fd)
             (void)!file_unlink(dir_fd, name);
         } else if (merge_names_is_heal(name)) {
             read->bytes_waiting += merge_names_bytes(dir_fd, name);
+            merge_held_add(read->held, dir_fd, name);
             if (read->name[0] == '\0' || strcmp(name, read->name) < 0) {
                 (void)snprintf(read->name, sizeof(read->name), "%.*s",
                                MERGE_NAME_MAX - 1, name);
@@ -242,6 +244,7 @@ merge_read_finish(void *arg)
         error = file_unlink(dir_fd, read->name);
     }
     if (error == 0) {
+        merge_held_remove(read->held, read->name);
         error = file_sync_dir(dir_fd);
     }
     file_close(dir_fd);

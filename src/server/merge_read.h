@@ -11,6 +11,8 @@
 
 #include <stddef.h>
 
+struct merge_held;
+
 struct merge_refusal {
     uint32_t command; /* of the batch */
     uint32_t item;    /* the first of its items that was refused */
@@ -20,6 +22,7 @@ struct merge_read {
     /* Set by the owner: */
     const char *dir;
     uint64_t quarantine_max;
+    struct merge_held *held; /* gets all heal files */
     /* Results: */
     char name[MERGE_NAME_MAX]; /* "": there is no file */
     int error;                 /* errno; EBADMSG: the file is damaged */

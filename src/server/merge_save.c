@@ -93,6 +93,7 @@ begin(struct merge_save *save, const struct merge_options *options,
                                     .end = save->end,
                                     .key = save->r->key,
                                     .quarantine_max = options->quarantine_max,
+                                    .held = save->held,
                                     .raw_fd = -1 };
     memcpy(save->log.history, save->history, sizeof(save->log.history));
     if (!lend(save) && !use_journal(save, options->journal)) {

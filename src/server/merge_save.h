@@ -35,6 +35,7 @@ enum merge_save_stage {
 /* Embedded in struct merge; merge_save.c's. */
 struct merge_save {
     struct replication *r;
+    struct merge_held *held;
     enum merge_save_stage stage;
     struct merge_log log;
     bool lent;       /* the backlog, to the thread */

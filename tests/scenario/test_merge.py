@@ -6,6 +6,7 @@
 
 import contextlib
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -318,6 +319,38 @@ def test_an_offer_waits_for_a_primary_that_takes_writes(group):
     assert files(primary, "heal-*") and stats(primary)["items_added"] == 0
     refuses_adds(replica, False)
     wait_merged(primary)
+    assert missing(replica, "key", old) == []
+
+
+@pytest.mark.parametrize("how", ("remove", "move"))
+def test_saved_adds_outlive_their_directory(group, tmp_path, how):
+    """Dir is lost while an offer waits, and the server is killed after that."""
+    data = tmp_path / "data"
+    data.mkdir()
+    primary = group.node(*ON, *JOURNAL, "--dir", data)
+    replica = group.node(*ON, *JOURNAL)
+    proxy = group.proxy(primary)
+    follow(replica, proxy)
+    wait_until(lambda: info(primary, "stats")["sync_full"] == "1", 30, "a replica")
+    add(primary, "key", "before", 10)
+    part(primary, replica, proxy)
+    old = add(primary, "key", "old", 5000)
+    refuses_adds(replica, True)
+    heal(primary, replica)
+    wait_until(lambda: b"the primary adds nothing now" in primary.log(), 30,
+               "an offer was refused for now")
+    name = next(data.glob("heal-*.log")).name
+    if how == "remove":
+        shutil.rmtree(data)
+    else:
+        data.rename(tmp_path / "moved")
+    wait_until((data / name).exists, 30, "it is written again")
+    wait_until((data / "replication.state").exists, 30, "the role")
+    primary.crash()
+    primary.restart()
+    refuses_adds(replica, False)
+    wait_until(lambda: stats(primary)["offers"] > 0 and
+               not list(data.glob("heal-*.log")), 60, "all adds are offered")
     assert missing(replica, "key", old) == []
 
 

@@ -8,6 +8,7 @@
 """Measure the longest handlers and times under a lock."""
 
 import argparse
+import glob
 import json
 import mmap
 import resource
@@ -20,6 +21,7 @@ import time
 import servers
 
 MARK_USEC = 2000
+MARK_LOOP_USEC = 10_000  # of what limits.md does not name
 BATCH = 10_000
 PAGE = 2 * 1024 * 1024
 LAYERS = 1024
@@ -135,6 +137,30 @@ class Bench:
                             result["lock_usec"]) < mark_usec
         self.results.append(result)
         return result
+
+    def cpu_usec(self):
+        """Return the CPU time of the busiest thread of the server so far."""
+        spent = []
+        for path in glob.glob("/proc/%d/task/*/schedstat" % self.server.process.pid):
+            with open(path, encoding="ascii") as file:
+                spent.append(int(file.read().split()[0]) // 1000)
+        return max(spent)
+
+    def loop_of_pings(self, case, *words):
+        """Send a command, then PINGs for a second: how much CPU time does a loop
+        spend on others while one waits? The server has one loop then."""
+        self.peer.call(*words)
+        worst = 0
+        until = time.monotonic() + 1
+        while time.monotonic() < until:
+            before = self.cpu_usec()
+            self.peer.call("PING")
+            worst = max(worst, self.cpu_usec() - before)
+        self.results.append({
+            "case": case, "handler_usec": worst, "handler": "others",
+            "lock_usec": 0, "lock": "", "mark_usec": MARK_LOOP_USEC,
+            "took_s": 1, "note": "CPU time between PING and its reply",
+            "kind": "", "met": worst < MARK_LOOP_USEC})
 
     def call(self, case, *words, **how):
         """A case of one command."""
@@ -252,6 +278,85 @@ def many_keys(bench):
     bench.measure("FLUSHALL of 1,000,000 keys", flush)
 
 
+def many_layers(bench):
+    """Filters that grow by one small layer at a time, in a plan and as they are."""
+    peer = bench.peer
+    plan = ("BF.PLAN", "0.01", 100, "EXPANSION", 1)
+    bench.call("BF.PLAN, EXPANSION 1", *plan, mark_usec=MARK_LOOP_USEC)
+    items = [b"item:%d" % i for i in range(100 * LAYERS // bench.scale)]
+    peer.call("BF.INSERT", "layers", "CAPACITY", 100, "EXPANSION", 1, "ERROR",
+              "0.01", "TIGHTENING", "0.999", "ITEMS", *items)
+    bench.call("BF.STATS of 1024 layers", "BF.STATS", "layers",
+               mark_usec=MARK_LOOP_USEC)
+    clients = [Peer(bench.server) for _ in range(50)]
+
+    def all_plan():
+        for client in clients:
+            client.sock.sendall(request(*plan))
+        for client in clients:
+            client.read()
+    bench.measure("BF.PLAN of 50 clients", all_plan, mark_usec=MARK_LOOP_USEC)
+    for client in clients:
+        client.sock.close()
+    peer.call("FLUSHALL")
+
+
+def many_rights(bench):
+    """Users with many rules, long keys and long passwords."""
+    peer = bench.peer
+    count = 100_000 // bench.scale
+    long = {"mark_usec": MARK_LOOP_USEC}
+    bench.call("ACL SETUSER of 100,000 patterns", "ACL", "SETUSER", "many",
+               *["~user:%d:*" % i for i in range(count)], **long)
+    bench.call("ACL SETUSER of 100,000 passwords", "ACL", "SETUSER", "many",
+               *[">%d" % i for i in range(count)], **long)
+    peer.call("ACL", "DELUSER", "many")
+    peer.call("ACL", "SETUSER", "hundred", "on", ">p", "+@all",
+              *["~%02d:*" % i for i in range(99)], "~key:*")
+    peer.call("ACL", "SETUSER", "hard", "on", ">p", "+@all",
+              "~user:*:[0-9]*")
+    password = b"x" * (60_000_000 // bench.scale)
+    peer.call("CONFIG", "SET", "proto-max-bulk-len", "512mb",
+              "client-query-buffer-limit", "1gb")
+    peer.call("ACL", "SETUSER", "long", "on", "+@all", b">" + password)
+    bench.call("AUTH of 60 MB", "AUTH", "long", password, **long)
+    names = ["key:%d" % i for i in range(1_000_000 // bench.scale)]
+    keys = [b"user:" + b":" * 60_000 + b"1"] * 1_000
+    peer.call("AUTH", "default", "")
+    for user, words in (("hundred", names), ("hard", keys)):
+        with Peer(bench.server) as limited:
+            limited.call("AUTH", user, "p")
+            data = request("EXISTS", *words)
+
+            def act():
+                limited.sock.sendall(data)
+                limited.read()
+            bench.measure("EXISTS of %d keys, user %s" % (len(words), user),
+                          act, **long)
+    peer.call("ACL", "DELUSER", "hundred", "hard", "long")
+
+
+def many_trackers(bench):
+    """A write that 8,000 clients hear about."""
+    address = ("127.0.0.1", bench.server.port)
+    clients = []
+    try:
+        for _ in range(8_000 // bench.scale):
+            clients.append(socket.create_connection(address))
+            clients[-1].sendall(b"HELLO 3\r\nCLIENT TRACKING ON BCAST\r\n")
+        for client in clients:
+            data = b""
+            while not data.endswith(b"+OK\r\n"):
+                data += client.recv(4096)
+        bench.loop_of_pings("a write with 8,000 clients in BCAST tracking",
+                            "BF.ADD", "tracked", "x")
+        bench.loop_of_pings("FLUSHALL with 8,000 clients in BCAST tracking",
+                            "FLUSHALL")
+    finally:
+        for client in clients:
+            client.close()
+
+
 def many_clients(bench):
     """Ten thousand connections."""
     count = 10_000 // bench.scale
@@ -298,7 +403,15 @@ def run(server_binary, quick=False):
             many_items(bench)
             large_copies(bench)
             many_keys(bench)
+            many_layers(bench)
+            many_rights(bench)
             many_clients(bench)
+    with servers.Bloomery(server_binary,
+                          options=options + ["--threads", "1"]) as server:
+        one = Bench(server, quick)
+        with one.peer:
+            many_trackers(one)
+        bench.results += one.results
     return {"fault_usec": fault, "cases": bench.results}
 
 

@@ -117,17 +117,14 @@ users_ask_password(const struct users *users)
 /* Compares the password of an unknown user too, so that the time does not show
  * whether the user exists. */
 struct user *
-users_login(const struct users *users, struct slice name, struct slice password)
+users_login(const struct users *users, struct slice name,
+            const unsigned char digest[AUTH_DIGEST])
 {
     static const struct user_rules nobody;
     struct user *user = users_find(users, name);
     const struct user_rules *rules = user != NULL ? &user->rules : &nobody;
-    unsigned char digest[AUTH_DIGEST];
-    bool fits;
+    bool fits = user_rules_fit(rules, digest) || rules->nopass;
 
-    auth_hash(password, digest);
-    fits = user_rules_fit(rules, digest) || rules->nopass;
-    OPENSSL_cleanse(digest, sizeof(digest));
     if (user == NULL || !rules->on || !fits) {
         metric_add(METRIC_AUTH_FAILURES, 1);
         return NULL;

@@ -30,11 +30,11 @@ struct user *users_find(const struct users *users, struct slice name);
 /* Returns whether a new connection must authenticate first. */
 bool users_ask_password(const struct users *users);
 
-/* Returns the user, or NULL if there is none, if it is off, or if the password
- * is wrong; all of these take the same time. Counts failures in
+/* Returns the user, or NULL if there is none, if it is off, or if the digest is
+ * of no password of it; all of these take the same time. Counts failures in
  * METRIC_AUTH_FAILURES. */
 struct user *users_login(const struct users *users, struct slice name,
-                         struct slice password);
+                         const unsigned char digest[AUTH_DIGEST]);
 
 /* The rules of a user while they are changed, which takes effect at the end.
  * All zero: none. */

@@ -8,6 +8,8 @@
 
 #include "base/slice.h"
 
+#include <stdint.h>
+
 /* Closes a connection after this many wrong passwords in a row. */
 enum { AUTH_ATTEMPTS_MAX = 5 };
 
@@ -16,6 +18,21 @@ enum { AUTH_DIGEST = 32 /* bytes */ };
 /* Computes the digest of a password. The caller cleanses it if it is not to be
  * kept. */
 void auth_hash(struct slice password, unsigned char ret_digest[AUTH_DIGEST]);
+
+/* A digest that is computed in pieces, since a password may be long. All zero:
+ * at its beginning. */
+struct auth_sum {
+    size_t done; /* bytes */
+    bool begun;
+    uint64_t state[16]; /* OpenSSL's */
+};
+
+/* Takes at most so many more bytes of the password. Returns true behind the
+ * last one: the sum is then empty again, and the digest is that of
+ * auth_hash(). */
+bool auth_sum_add(struct auth_sum *sum, struct slice password, size_t most,
+                  unsigned char ret_digest[AUTH_DIGEST]);
+void auth_sum_cleanse(struct auth_sum *sum);
 
 bool auth_same(const unsigned char a[AUTH_DIGEST],
                const unsigned char b[AUTH_DIGEST]);

@@ -20,6 +20,8 @@
 #include "net/address.h"
 #include "net/conn.h"
 
+#include <openssl/crypto.h>
+
 enum err
 cmd_ping(struct request *req)
 {
@@ -98,38 +100,81 @@ find_source(const struct request *req, uint8_t ret_source[AUTH_DELAY_SOURCE])
     return true;
 }
 
-/* Delays a password after failed logins: ERR_AGAIN while it has to wait. */
+/* A login between its parts. All zero: at its beginning. */
+struct login {
+    uint64_t until_ms; /* monotonic: it waits; 0: it does not */
+    struct auth_sum sum;
+};
+
+static void
+forget_login(void *state)
+{
+    struct login *login = state;
+
+    auth_sum_cleanse(&login->sum);
+    mem_free(login);
+}
+
+/* Keeps a login for its next part. */
 static enum err
-wait_for_turn(struct request *req)
+pause_login(struct request *req, const struct login *login)
+{
+    struct login *kept = request_resumed(req);
+
+    if (kept == NULL) {
+        kept = mem_try_alloc(sizeof(*kept));
+        if (kept == NULL) {
+            return ERR_NOMEM;
+        }
+        *kept = *login;
+        request_pause(req, kept, forget_login);
+    }
+    return ERR_AGAIN;
+}
+
+/* Delays a password after failed logins. Returns whether it has to wait. */
+static bool
+waits_for_turn(struct request *req, struct login *login)
 {
     uint64_t max_ms = (uint64_t)req->service->conf->auth_failure_delay;
     uint64_t now_ms = clock_mono_ns() / 1000000;
-    uint64_t *until_ms = request_resumed(req);
     uint8_t source[AUTH_DELAY_SOURCE];
-    uint64_t wait_ms;
 
-    if (until_ms == NULL) {
-        if (max_ms == 0 || !request_may_pause(req) ||
-            !find_source(req, source)) {
-            return OK;
-        }
-        wait_ms =
+    if (request_resumed(req) == NULL && max_ms > 0 && request_may_pause(req) &&
+        find_source(req, source)) {
+        uint64_t wait_ms =
             auth_delay_ms(req->service->auth_delay, source, now_ms, max_ms);
-        if (wait_ms == 0) {
-            return OK;
-        }
-        until_ms = mem_try_alloc(sizeof(*until_ms));
-        if (until_ms == NULL) {
-            return ERR_NOMEM;
-        }
-        *until_ms = now_ms + wait_ms;
+
+        login->until_ms = wait_ms > 0 ? now_ms + wait_ms : 0;
     }
-    if (now_ms >= *until_ms) {
-        return OK;
+    if (now_ms >= login->until_ms) {
+        return false;
     }
-    req->session->wait_ms = (uint32_t)(*until_ms - now_ms);
-    request_wait(req, until_ms, mem_free);
-    return ERR_AGAIN;
+    req->session->wait_ms = (uint32_t)(login->until_ms - now_ms);
+    req->session->wait = CONN_FOR_EVENT;
+    return true;
+}
+
+/* Finds the user of a password. ERR_AGAIN: it waits, or the password is long.
+ */
+static enum err
+find_user(struct request *req, struct slice name, struct slice password,
+          struct user **ret_user)
+{
+    enum { PIECE_BYTES = 512 * 1024 };
+    struct login first = { 0 };
+    struct login *login = request_resumed(req);
+    size_t most = request_may_pause(req) ? (size_t)PIECE_BYTES : SIZE_MAX;
+    unsigned char digest[AUTH_DIGEST];
+
+    login = login != NULL ? login : &first;
+    if (waits_for_turn(req, login) ||
+        !auth_sum_add(&login->sum, password, most, digest)) {
+        return pause_login(req, login);
+    }
+    *ret_user = users_login(req->service->users, name, digest);
+    OPENSSL_cleanse(digest, sizeof(digest));
+    return OK;
 }
 
 /* After AUTH_ATTEMPTS_MAX failures in a row the connection is closed behind
@@ -138,14 +183,13 @@ static enum err
 authenticate(struct request *req, struct slice name, struct slice password)
 {
     struct session *session = req->session;
-    struct user *user;
+    struct user *user = NULL;
     uint8_t source[AUTH_DELAY_SOURCE];
-    enum err err = wait_for_turn(req);
+    enum err err = find_user(req, name, password, &user);
 
     if (err != OK) {
         return err;
     }
-    user = users_login(req->service->users, name, password);
     if (user != NULL) {
         cmd_client_lock(req);
         session_set_user(session, user);

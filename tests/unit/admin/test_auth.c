@@ -36,3 +36,23 @@ TEST(auth_hashs_are_the_same_for_equal_passwords_only)
         assert_false(auth_same(right, other));
     }
 }
+
+TEST(a_sum_in_pieces_is_the_digest)
+{
+    static const struct auth_sum empty;
+    const struct slice password = slice_lit("a password that is long enough");
+
+    for (size_t most = 1; most < 40; most++) {
+        unsigned char digest[AUTH_DIGEST], whole[AUTH_DIGEST];
+        struct auth_sum sum = { 0 };
+        size_t pieces = 1;
+
+        auth_hash(password, whole);
+        while (!auth_sum_add(&sum, password, most, digest)) {
+            pieces++;
+        }
+        assert_int_equal((password.len + most - 1) / most, pieces);
+        assert_memory_equal(whole, digest, sizeof(whole));
+        assert_memory_equal(&empty, &sum, sizeof(sum));
+    }
+}

@@ -9,6 +9,8 @@
 
 #include "tools/tool.h"
 
+#include <stdio.h>
+
 /* Exit statuses. Scripts rely on them. Of several findings the highest wins. */
 enum {
     CHECK_INTACT = 0,         /* a torn tail that a start cuts is no damage */
@@ -18,6 +20,15 @@ enum {
     CHECK_NEWER = 4                     /* written by a newer version */
 };
 
+/* The status of a card (check_card.h), which raises the exit status with it. */
+enum check_state {
+    CHECK_STATE_INTACT,
+    CHECK_STATE_TORN, /* intact but for a tail that a start cuts */
+    CHECK_STATE_DAMAGED,
+    CHECK_STATE_NEWER,
+    CHECK_STATE_UNREADABLE
+};
+
 struct check {
     struct tool tool;
     bool json;            /* one object a line instead of text */
@@ -25,4 +36,11 @@ struct check {
     bool without_secrets; /* copies no secrets and passwords */
     bool keep_role;       /* restore: as the role that was */
     bool card_empty;      /* the card being printed has no field yet */
+    bool verbose;         /* the cards behind the verdict */
+    FILE *cards;          /* gathers them; NULL: they are printed at once */
+    char *cards_text;
+    size_t cards_bytes;
+    enum check_state worst; /* of all cards */
+    uint64_t files;         /* that have one */
+    uint64_t filters;       /* of what a start would load */
 };

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Each field is printed at once, in both forms, so nothing is buffered.
+ * Each field is printed at once. Only where a verdict comes first, the text is
+ * gathered meanwhile.
  */
 #include "tools/check_card.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -21,33 +23,42 @@ static const struct {
     [CHECK_STATE_UNREADABLE] = { "unreadable", CHECK_UNREADABLE },
 };
 
+static FILE *
+out(const struct check *check)
+{
+    return check->cards != NULL ? check->cards : stdout;
+}
+
 /* Prints a JSON string. Bytes above ASCII stay as they are, so UTF-8 in file
  * names and messages stays UTF-8. */
 static void
-print_json_text(const char *text)
+print_json_text(const struct check *check, const char *text)
 {
-    (void)putchar('"');
+    FILE *to = out(check);
+
+    (void)putc('"', to);
     for (; *text != '\0'; text++) {
         unsigned char c = (unsigned char)*text;
 
         if (c == '"' || c == '\\') {
-            (void)printf("\\%c", c);
+            (void)fprintf(to, "\\%c", c);
         } else if (c < 0x20 || c == 0x7f) {
-            (void)printf("\\u%04x", c);
+            (void)fprintf(to, "\\u%04x", c);
         } else {
-            (void)putchar(c);
+            (void)putc(c, to);
         }
     }
-    (void)putchar('"');
+    (void)putc('"', to);
 }
 
 static void
 begin_field(struct check *check, const char *field)
 {
     if (check->json) {
-        (void)printf("%s\"%s\":", check->card_empty ? "" : ",", field);
+        (void)fprintf(out(check), "%s\"%s\":", check->card_empty ? "" : ",",
+                      field);
     } else {
-        (void)printf("    %-18s ", field);
+        (void)fprintf(out(check), "    %-18s ", field);
     }
     check->card_empty = false;
 }
@@ -56,7 +67,7 @@ static void
 end_field(const struct check *check)
 {
     if (!check->json) {
-        (void)putchar('\n');
+        (void)putc('\n', out(check));
     }
 }
 
@@ -79,23 +90,26 @@ check_card_begin(struct check *check, const char *path, const char *kind,
 {
     tool_bar_hide(&check->tool);
     tool_raise(&check->tool, states[state].status);
+    check->files +=
+        strcmp(kind, "journal") != 0 && strcmp(kind, "data directory") != 0;
+    check->worst = state > check->worst ? state : check->worst;
     if (check->json) {
-        (void)putchar('{');
+        (void)putc('{', out(check));
         check->card_empty = true;
         check_card_text(check, "path", path);
         check_card_text(check, "kind", kind);
         check_card_text(check, "status", states[state].name);
         return;
     }
-    tool_print(stdout, path);
-    (void)printf(": %s, %s\n", kind, states[state].name);
+    tool_print(out(check), path);
+    (void)fprintf(out(check), ": %s, %s\n", kind, states[state].name);
 }
 
 void
 check_card_number(struct check *check, const char *field, uint64_t value)
 {
     begin_field(check, field);
-    (void)printf("%llu", (unsigned long long)value);
+    (void)fprintf(out(check), "%llu", (unsigned long long)value);
     end_field(check);
 }
 
@@ -104,9 +118,9 @@ check_card_text(struct check *check, const char *field, const char *text)
 {
     begin_field(check, field);
     if (check->json) {
-        print_json_text(text);
+        print_json_text(check, text);
     } else {
-        tool_print(stdout, text);
+        tool_print(out(check), text);
     }
     end_field(check);
 }
@@ -144,9 +158,61 @@ void
 check_card_end(struct check *check)
 {
     if (check->json) {
-        (void)fputs("}\n", stdout);
+        (void)fputs("}\n", out(check));
     }
-    (void)fflush(stdout);
+    (void)fflush(out(check));
+}
+
+/* ---- the verdict --------------------------------------------------------- */
+
+bool
+check_card_gather(struct check *check)
+{
+    check->cards = open_memstream(&check->cards_text, &check->cards_bytes);
+    return check->cards != NULL;
+}
+
+/* Prints a number with its thousands apart. */
+static void
+print_count(uint64_t count, const char *what)
+{
+    char digits[24];
+    int len =
+        snprintf(digits, sizeof(digits), "%llu", (unsigned long long)count);
+
+    for (int i = 0; i < len; i++) {
+        (void)putchar(digits[i]);
+        if ((len - i) % 3 == 1 && i + 1 < len) {
+            (void)putchar(',');
+        }
+    }
+    (void)printf(" %s%s", what, count == 1 ? "" : "s");
+}
+
+void
+check_card_verdict(struct check *check)
+{
+    bool sound = check->tool.status == CHECK_INTACT;
+
+    if (check->cards == NULL) {
+        return;
+    }
+    (void)fclose(check->cards);
+    check->cards = NULL;
+    if (check->cards_bytes > 0) {
+        (void)printf("%s: ", states[check->worst].name);
+        print_count(check->files, "file");
+        if (sound) { /* else the data was not executed */
+            (void)printf(", ");
+            print_count(check->filters, "filter");
+        }
+        (void)putchar('\n');
+    }
+    if (check->verbose || !sound) {
+        (void)fwrite(check->cards_text, 1, check->cards_bytes, stdout);
+    }
+    free(check->cards_text);
+    check->cards_text = NULL;
 }
 
 void

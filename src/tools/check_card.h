@@ -7,15 +7,6 @@
 
 #include "tools/check.h"
 
-/* The status of a card. check_card_begin raises the exit status with it. */
-enum check_state {
-    CHECK_STATE_INTACT,
-    CHECK_STATE_TORN, /* intact but for a tail that a start cuts */
-    CHECK_STATE_DAMAGED,
-    CHECK_STATE_NEWER,
-    CHECK_STATE_UNREADABLE
-};
-
 /* Returns the exit status that a state means. */
 int check_card_status(enum check_state state);
 
@@ -34,6 +25,11 @@ check_card_format(struct check *check, const char *field, const char *format,
 /* Prints milliseconds since 1970; in text as a date. 0 prints nothing. */
 void check_card_time(struct check *check, const char *field, uint64_t ms);
 void check_card_end(struct check *check);
+
+/* Gathers the cards from now on; verdict prints one line about all of them, and
+ * then, if it is bad or was asked for, the cards. False: no memory. */
+bool check_card_gather(struct check *check);
+void check_card_verdict(struct check *check);
 
 /* Writes a time as RFC 3339 in UTC, with milliseconds. */
 enum { CHECK_TIME_BYTES = 32 };

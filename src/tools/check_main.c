@@ -21,7 +21,7 @@
 #include <string.h>
 
 static const char usage[] =
-    "Usage: bloomery-check verify [--json] PATH...\n"
+    "Usage: bloomery-check verify [--json|--verbose] PATH...\n"
     "       bloomery-check info [--json] PATH...\n"
     "       bloomery-check cat [--resp] PATH\n"
     "       bloomery-check salvage [--json] PATH OUT\n"
@@ -70,7 +70,7 @@ enum {
 
 static const struct tool_command commands[] = {
     { "verify",
-      "Usage: bloomery-check verify [--json] PATH...\n"
+      "Usage: bloomery-check verify [--json|--verbose] PATH...\n"
       "\n"
       "Reads everything in snapshots, journals and data directories, and says "
       "what is\n"
@@ -78,8 +78,11 @@ static const struct tool_command commands[] = {
       "expected there,\n"
       "how much behind it is intact, and the command that helps. The groups of "
       "a\n"
-      "journal are executed, which needs as much memory as the data.\n"
+      "journal are executed, which needs as much memory as the data. The first "
+      "line is\n"
+      "the verdict; what is not intact is described behind it.\n"
       "\n"
+      "  --verbose                describes what is intact, too\n"
       "  --json                   one JSON object a line, for each file and "
       "directory\n"
       "  --hash-secret-file FILE  the secret of keyed filters\n"
@@ -200,7 +203,12 @@ run(struct check *check, const struct tool_interface *interface,
     int count = arguments->count;
     const char *what = count > 0 ? words[0] : "";
     bool whole = is(what, "verify");
+    bool judges = whole || is(what, "backup") || is(what, "restore");
 
+    if (judges && !check->json && !check_card_gather(check)) {
+        tool_complain(&check->tool, CHECK_UNREADABLE, "not enough memory");
+        return;
+    }
     if ((whole || is(what, "info")) && count > 1) {
         for (int i = 1; i < count; i++) {
             check_verify(check, words[i], whole);
@@ -277,6 +285,8 @@ main(int argc, char **argv)
     const struct tool_option options[] = {
         { "--json", TOOL_OPTION_ON, CARDS, &check.json, 0, 0 },
         { "--resp", TOOL_OPTION_ON, CAT, &check.resp, 0, 0 },
+        { "--verbose", TOOL_OPTION_ON, VERIFY | BACKUP | RESTORE,
+          &check.verbose, 0, 0 },
         { "--without-secrets", TOOL_OPTION_ON, MAKERS, &check.without_secrets,
           0, 0 },
         { "--keep-role", TOOL_OPTION_ON, RESTORE, &check.keep_role, 0, 0 },
@@ -295,5 +305,6 @@ main(int argc, char **argv)
     if (check_file_failed()) {
         tool_raise(&check.tool, CHECK_UNREADABLE);
     }
+    check_card_verdict(&check);
     return tool_end(&check.tool);
 }

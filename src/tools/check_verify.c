@@ -18,6 +18,7 @@ struct state {
     bool known;
     bool unfinished; /* a journal that a start ignores */
     uint64_t position;
+    uint64_t keys;
     enum check_state state;
 };
 
@@ -40,6 +41,7 @@ verify_snapshot(struct check *check, const char *path, bool whole)
     check_snapshot_show(check, path, &snapshot);
     state = (struct state){ .known = snapshot.has_stamp,
                             .position = snapshot.stamp.position,
+                            .keys = snapshot.keys,
                             .state = snapshot.state };
     return state;
 }
@@ -171,19 +173,23 @@ show_journal(struct check *check, const struct check_journal *journal,
                            .state = state };
 }
 
-/* Executes an intact chain, since a start refuses groups that fail. */
-static void
+/* Executes an intact chain, since a start refuses groups that fail. Returns how
+ * many keys there are then. */
+static uint64_t
 execute_journal(struct check *check, struct check_journal *journal,
                 struct check_snapshot *base)
 {
     struct check_world *world = check_world_new();
+    uint64_t keys;
     char why[256] = "";
 
     if (!check_world_load_journal(world, check, journal, why, sizeof(why))) {
         base->state = check_card_failure(why);
         (void)snprintf(base->error.text, sizeof(base->error.text), "%s", why);
     }
+    keys = keyspace_count_keys(check_world_keyspace(world));
     check_world_free(world);
+    return keys;
 }
 
 static struct state
@@ -194,6 +200,7 @@ verify_journal(struct check *check, const char *path, bool whole)
     struct check_snapshot base;
     char why[256] = "";
     char manifest[CHECK_PATH_MAX];
+    uint64_t keys;
 
     switch (check_journal_open(check, path, journal, why, sizeof(why))) {
     case JOURNAL_FOUND:
@@ -204,14 +211,16 @@ verify_journal(struct check *check, const char *path, bool whole)
                        check_journal_bytes(journal));
         check_snapshot_look(check, journal->base_fd, whole, &base);
         check_chain_scan(check, journal, NULL, NULL);
+        keys = base.keys;
         if (whole && base.state == CHECK_STATE_INTACT && journal->groups > 0 &&
             journal->state <= CHECK_STATE_TORN) {
-            execute_journal(check, journal, &base);
+            keys = execute_journal(check, journal, &base);
         }
         tool_bar_end(&check->tool);
         check_snapshot_show(check, journal->base_path, &base);
         check_journal_show(check, journal);
         state = show_journal(check, journal, &base);
+        state.keys = keys;
         check_journal_close(journal);
         break;
     case JOURNAL_UNFINISHED:
@@ -247,6 +256,7 @@ show_data(struct check *check, const struct check_data *data,
         has_journal &&
         (!has_snapshot || journal->position >= snapshot->position);
 
+    check->filters += takes_journal ? journal->keys : snapshot->keys;
     if (has_journal) {
         state = journal->state;
     }
@@ -309,7 +319,7 @@ check_verify(struct check *check, const char *path, bool whole)
     }
     switch (kind) {
     case CHECK_KIND_SNAPSHOT:
-        (void)verify_snapshot(check, path, whole);
+        check->filters += verify_snapshot(check, path, whole).keys;
         break;
     case CHECK_KIND_INCREMENT:
         verify_increment(check, path);
@@ -318,7 +328,7 @@ check_verify(struct check *check, const char *path, bool whole)
         verify_manifest(check, path);
         break;
     case CHECK_KIND_JOURNAL:
-        (void)verify_journal(check, path, whole);
+        check->filters += verify_journal(check, path, whole).keys;
         break;
     case CHECK_KIND_DATA:
         verify_data(check, path, whole);

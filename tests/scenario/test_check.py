@@ -216,8 +216,14 @@ def test_verify_finds_an_intact_directory_intact(data):
     assert kinds[-2:] == ["journal", "data directory"]
     assert found[-1]["newest"] == "journal"
     assert found[-1]["position"] == found[-2]["position"]
-    text = check("verify", data.path).stdout.decode()
+    text = check("verify", "--verbose", data.path).stdout.decode()
     assert "damaged" not in text and "intact_keys" in text
+    verdict, _, details = text.partition("\n")
+    files = sum(k in ("snapshot", "manifest", "increment") for k in kinds)
+    keys = max(c["keys"] for c in found if "keys" in c)
+    assert re.match(r"intact: %d files, [0-9,]+ filters$" % files, verdict), verdict
+    assert int(verdict.split()[3].replace(",", "")) >= keys and details
+    assert check("verify", data.path).stdout.decode() == verdict + "\n"
     assert digest(data.path) == before
 
 

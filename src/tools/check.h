@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "tools/tool.h"
 
 #include <stdio.h>
@@ -38,8 +39,7 @@ struct check {
     bool card_empty;      /* the card being printed has no field yet */
     bool verbose;         /* the cards behind the verdict */
     FILE *cards;          /* gathers them; NULL: they are printed at once */
-    char *cards_text;
-    size_t cards_bytes;
+    struct buf cards_text;
     enum check_state worst; /* of all cards */
     uint64_t files;         /* that have one */
     uint64_t filters;       /* of what a start would load */

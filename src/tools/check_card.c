@@ -6,7 +6,6 @@
 #include "tools/check_card.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -165,10 +164,21 @@ check_card_end(struct check *check)
 
 /* ---- the verdict --------------------------------------------------------- */
 
+static ssize_t
+on_write(void *cookie, const char *bytes, size_t len)
+{
+    struct buf *text = cookie;
+
+    buf_append_slice(text, (struct slice){ bytes, len });
+    return text->failed ? 0 : (ssize_t)len;
+}
+
 bool
 check_card_gather(struct check *check)
 {
-    check->cards = open_memstream(&check->cards_text, &check->cards_bytes);
+    const cookie_io_functions_t functions = { .write = on_write };
+
+    check->cards = fopencookie(&check->cards_text, "w", functions);
     return check->cards != NULL;
 }
 
@@ -199,7 +209,7 @@ check_card_verdict(struct check *check)
     }
     (void)fclose(check->cards);
     check->cards = NULL;
-    if (check->cards_bytes > 0) {
+    if (check->cards_text.len > 0) {
         (void)printf("%s: ", states[check->worst].name);
         print_count(check->files, "file");
         if (sound) { /* else the data was not executed */
@@ -209,10 +219,9 @@ check_card_verdict(struct check *check)
         (void)putchar('\n');
     }
     if (check->verbose || !sound) {
-        (void)fwrite(check->cards_text, 1, check->cards_bytes, stdout);
+        (void)fwrite(check->cards_text.data, 1, check->cards_text.len, stdout);
     }
-    free(check->cards_text);
-    check->cards_text = NULL;
+    buf_free(&check->cards_text);
 }
 
 void

@@ -284,7 +284,7 @@ deb: deps-deb ## Build the Debian packages and check them with lintian, in build
 	rm -rf build/deb && mkdir -p $(DEB_TREE)
 	cp -a CHANGELOG.md LICENSE Makefile README.md bench conf examples include packaging src $(DEB_TREE)
 	cp -a packaging/debian $(DEB_TREE)
-	awk -v now="$$(date -R -r CHANGELOG.md)" -f packaging/debian/changelog.awk CHANGELOG.md \
+	awk -v release=$(VERSION) -v now="$$(date -R -r CHANGELOG.md)" -f packaging/debian/changelog.awk CHANGELOG.md \
 	  > $(DEB_TREE)/debian/changelog
 	head -n 1 $(DEB_TREE)/debian/changelog | grep -qF '($(VERSION))' # the version of CHANGELOG.md
 	cd $(DEB_TREE) && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u WERROR -u CI dpkg-buildpackage -j$(shell nproc) -b -uc -us

@@ -1,5 +1,6 @@
 # Makes debian/changelog from CHANGELOG.md: an entry for each release, with its
 # headings and points as plain text. An entry without a date gets that of -v now.
+# What is not released yet belongs to the entry of -v release.
 function put(first, others, text, words, line, link, i, count) {
     while (match(text, /\[[^]]*\]\([^)]*\)/)) {
         link = substr(text, RSTART, RLENGTH)
@@ -29,8 +30,10 @@ function finish() {
     if (version != "") print "\n -- The Bloomery authors <bloomery@example.org>  " date "\n"
 }
 /^## / {
+    heading = $2 == "Unreleased" ? release : $2
+    if (heading == version) { flush(); next }
     finish()
-    version = $2
+    version = heading
     date = now
     if (match($0, /[0-9]+-[0-9]+-[0-9]+/)) {
         command = "LC_ALL=C date -u -R -d " substr($0, RSTART, RLENGTH)

@@ -49,7 +49,8 @@ def test_the_version_is_the_same_everywhere():
 
 def test_the_debian_changelog_has_all_points():
     script = PACKAGING / "debian/changelog.awk"
-    got = subprocess.run(["awk", "-v", "now=Tue, 01 Dec 2026 00:00:00 +0000", "-f",
+    got = subprocess.run(["awk", "-v", "release=" + VERSION,
+                          "-v", "now=Tue, 01 Dec 2026 00:00:00 +0000", "-f",
                           script, TOP / "CHANGELOG.md"], text=True,
                          capture_output=True, check=True).stdout
     points = re.findall(r"^- ", (TOP / "CHANGELOG.md").read_text(), re.M)

@@ -58,6 +58,12 @@ fill_bytes(void *to, const void *from, size_t bytes, bool stored)
 }
 
 void
+codec_fill_lines(void *lines, const void *from, size_t bytes)
+{
+    fill_bytes(lines, from, bytes, false);
+}
+
+void
 codec_to_host(void *lines, size_t bytes)
 {
     if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) {

@@ -61,6 +61,10 @@ bool bloom_copy_into(const struct bloom *bloom, struct bloom *copy);
  * for storing: codec_stored() returns the lines themselves if both orders are
  * the same, else a copy in SCRATCH of BYTES. BYTES is a multiple of 8. */
 void codec_to_host(void *lines, size_t bytes);
+
+/* Copies bytes into zeroed lines. Pieces of zeros are not written, so that
+ * their memory stays untouched. */
+void codec_fill_lines(void *lines, const void *from, size_t bytes);
 const void *codec_stored(const void *lines, size_t bytes, void *scratch);
 
 /* Fills a new filter with all its stored lines, head->line_bytes bytes. */

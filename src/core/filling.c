@@ -93,7 +93,8 @@ fill(struct filling *filling, uint8_t *lines, size_t bytes, bool *ret_end)
         from = filling->unpacked;
     }
     if (from != NULL && step > 0) {
-        memcpy(lines + (filling->at - filling->head), from + filling->at, step);
+        codec_fill_lines(lines + (filling->at - filling->head),
+                         from + filling->at, step);
     }
     filling->at += step;
     *ret_end = filling->at == len;

@@ -6,10 +6,12 @@
  */
 #include "keyspace/memory.h"
 
+#include "base/huge.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/reserve.h"
+#include "base/sparse.h"
 #include "keyspace/expire.h"
 
 enum {
@@ -144,7 +146,12 @@ env_alloc(void *ctx, size_t bytes)
 static void *
 env_alloc_lines(void *ctx, size_t bytes)
 {
-    return fits(ctx, bytes) ? filled(mem_try_lines, bytes) : NULL;
+    void *lines = fits(ctx, bytes) ? filled(mem_try_lines, bytes) : NULL;
+
+    if (lines != NULL && bytes >= HUGE_PAGE_BYTES) {
+        sparse_watch(lines, bytes);
+    }
+    return lines;
 }
 
 static void
@@ -159,6 +166,9 @@ static void
 env_free_lines(void *ctx, void *ptr, size_t bytes)
 {
     (void)ctx;
+    if (bytes >= HUGE_PAGE_BYTES) {
+        sparse_forget(ptr);
+    }
     mem_free_lines(ptr, bytes);
 }
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/reserve.h"
+#include "base/sparse.h"
 #include "base/thread.h"
 #include "conf/conf_convert.h"
 #include "conf/conf_print.h"
@@ -170,6 +171,7 @@ serve(struct conf *conf, struct conf *given, const struct conf_args *args,
                       RESERVE_BYTES);
         return SERVER_EXIT_FAILED;
     }
+    sparse_start();
     loop_use_mem();
     tls_use_mem();
     if (!systemd_init()) {
@@ -180,6 +182,7 @@ serve(struct conf *conf, struct conf *given, const struct conf_args *args,
     }
     server_run(&server);
     server_fini(&server);
+    sparse_stop();
     return (int)server.exit;
 }
 

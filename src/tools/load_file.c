@@ -111,12 +111,6 @@ next(void *ctx, struct slice *ret_bytes)
 
 /* ---- RDB ----------------------------------------------------------------- */
 
-static bool
-on_filter(void *ctx, const struct rdb_filter *filter)
-{
-    return load_target_restore_rdb(ctx, filter);
-}
-
 /* Reads an RDB whose first bytes are in the file's buffer already. */
 struct resumed {
     struct file *file;
@@ -144,7 +138,8 @@ read_rdb(struct loading *loading, struct file *file, struct slice first,
 {
     struct resumed resumed = { file, first };
     const struct rdb_source source = { next_resumed, &resumed };
-    const struct rdb_visitor visitor = { on_filter, &loading->target,
+    const struct rdb_visitor visitor = { load_target_on_filter,
+                                         &loading->target,
                                          (size_t)loading->load->value_bytes };
     struct rdb_result result;
     bool ok = rdb_read(&source, &visitor, &result);

@@ -186,7 +186,6 @@ parse_full(struct following *following, const char *line, uint64_t *ret_offset)
     return true;
 }
 
-/* Prints why the source refuses to be followed. */
 static bool
 refuse(struct following *following, const char *line)
 {
@@ -283,12 +282,6 @@ next(void *ctx, struct slice *ret_bytes)
     return true;
 }
 
-static bool
-on_filter(void *ctx, const struct rdb_filter *filter)
-{
-    return load_target_restore_rdb(ctx, filter);
-}
-
 /* Reads the line before the RDB. */
 static bool
 take_size(struct following *following)
@@ -342,7 +335,8 @@ static bool
 take_rdb(struct following *following)
 {
     const struct rdb_source source = { next, following };
-    const struct rdb_visitor visitor = { on_filter, &following->target,
+    const struct rdb_visitor visitor = { load_target_on_filter,
+                                         &following->target,
                                          (size_t)following->load->value_bytes };
     struct rdb_result result;
     bool ok;
@@ -401,26 +395,13 @@ ask_offset(struct following *following)
 static void
 take_offset(struct following *following)
 {
-    static const char field[] = "master_repl_offset:";
-    struct slice reply, text, digits;
-    const char *at;
+    struct slice reply;
 
-    if (!following->has_asker || !load_link_next(&following->asker, &reply)) {
-        return;
+    if (following->has_asker && load_link_next(&following->asker, &reply)) {
+        following->knows_offset = load_reply_field(reply, "master_repl_offset:",
+                                                   &following->source_offset) ||
+                                  following->knows_offset;
     }
-    text = load_reply_text(reply);
-    at = memmem(text.data, text.len, field, sizeof(field) - 1);
-    if (at == NULL) {
-        return;
-    }
-    digits.data = at + sizeof(field) - 1;
-    digits.len = 0;
-    while (digits.data + digits.len < text.data + text.len &&
-           digits.data[digits.len] >= '0' && digits.data[digits.len] <= '9') {
-        digits.len++;
-    }
-    following->knows_offset = slice_to_u64(digits, &following->source_offset) ||
-                              following->knows_offset;
 }
 
 static uint64_t
@@ -469,7 +450,7 @@ tick(struct following *following)
     return true;
 }
 
-/* Waits for the reply of the last INFO, if one is awaited. */
+/* Waits for the reply of the last INFO. */
 static bool
 await_offset(struct following *following)
 {

@@ -359,6 +359,23 @@ load_reply_text(struct slice reply)
 }
 
 bool
+load_reply_field(struct slice reply, const char *name, uint64_t *ret_value)
+{
+    struct slice text = load_reply_text(reply), digits = { NULL, 0 };
+    const char *at = memmem(text.data, text.len, name, strlen(name));
+
+    if (at == NULL) {
+        return false;
+    }
+    digits.data = at + strlen(name);
+    while (digits.data + digits.len < text.data + text.len &&
+           digits.data[digits.len] >= '0' && digits.data[digits.len] <= '9') {
+        digits.len++;
+    }
+    return slice_to_u64(digits, ret_value);
+}
+
+bool
 load_reply_integer(struct slice reply, int64_t *ret_value)
 {
     return reply.len > 3 && reply.data[0] == ':' &&

@@ -81,6 +81,10 @@ void load_link_consume(struct load_link *link, size_t len);
 
 bool load_reply_is_error(struct slice reply);
 
+/* Finds a number behind the name of a field, as in INFO. */
+bool load_reply_field(struct slice reply, const char *name,
+                      uint64_t *ret_value);
+
 /* Returns the text of an error or simple string, or the bytes of a bulk string;
  * empty for any other reply. */
 struct slice load_reply_text(struct slice reply);

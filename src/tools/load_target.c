@@ -412,6 +412,12 @@ load_target_restore_rdb(struct load_target *target,
 }
 
 bool
+load_target_on_filter(void *ctx, const struct rdb_filter *filter)
+{
+    return load_target_restore_rdb(ctx, filter);
+}
+
+bool
 load_target_command(struct load_target *target, uint64_t db, struct slice key,
                     const struct slice *words, size_t count)
 {

@@ -62,6 +62,9 @@ bool load_target_restore(struct load_target *target, uint64_t db,
 bool load_target_restore_rdb(struct load_target *target,
                              const struct rdb_filter *filter);
 
+/* The same, for struct rdb_visitor: ctx is the target. */
+bool load_target_on_filter(void *ctx, const struct rdb_filter *filter);
+
 /* Prepares for a command that may create the key: asks whether the server has
  * it, if nobody knows. With --existing replace it deletes the key instead. Sets
  * *ret_go: the command may go out. It may not to a database that --db leaves

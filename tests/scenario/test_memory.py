@@ -322,3 +322,36 @@ def test_large_filters_stay_while_small_ones_move(start_server):
         servers.wait_until(
             lambda: int(figures(conn, "stats")["active_defrag_misses"]) >
             before + 20000, 60, "another turn has passed", pause=0.1)
+
+
+def test_a_large_filter_takes_the_memory_of_its_items(start_server):
+    """Untouched lines take none: not at first, not after a save, on a replica or
+    after a restart. All of it is counted all the same."""
+    limit = ("--bf.bloom-memory-usage-limit", "1gb")
+    server = start_server(*limit)
+    items = ["item:%d" % i for i in range(100)]
+    most = 8 << 20
+    small = server.rss()
+    with server.conn() as conn:
+        used = int(figures(conn)["used_memory"])
+        conn.call("BF.RESERVE", "k", "0.01", "50000000")
+        assert sum(conn.call("BF.MADD", "k", *items)) == 100
+        assert int(figures(conn)["used_memory"]) - used > 50 << 20
+        assert sum(conn.call("BF.MEXISTS", "k", *items)) == 100
+        assert conn.call("SAVE") == b"OK"
+        assert conn.call("COPY", "k", "copy") == 1
+        assert server.rss() - small < most
+    replica = start_server(*limit, "--replicaof", "127.0.0.1 %d" % server.port)
+    with replica.conn() as conn:
+        servers.wait_until(lambda: conn.call("BF.CARD", "copy") == 100, 30)
+        assert sum(conn.call("BF.MEXISTS", "copy", *items)) == 100
+    assert replica.rss() - small < most
+    server.kill()
+    again = start_server(*limit, "--dir", server.folder)
+    with again.conn() as conn:
+        assert sum(conn.call("BF.MEXISTS", "k", *items)) == 100
+        # With as many items as pages, it is as any other filter.
+        for at in range(0, 40000, 1000):
+            conn.call("BF.MADD", "k", *range(at, at + 1000))
+        assert sum(conn.call("BF.MEXISTS", "k", *range(0, 40000, 9))) == 4445
+    assert again.rss() - small > 30 << 20

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Which mappings of large layers use huge pages. A large filter with few items
+ * would fill 2 MiB with each of them. So a layer begins with small pages, and a
+ * thread counts those in use, a part of all mappings ten times a second. When
+ * most are, as with about as many items as pages, the mapping is advised for
+ * huge pages, and the thread collapses it, 2 MiB at a time, where the kernel
+ * can (Linux 6.1); elsewhere the kernel does it by itself in time.
+ *
+ * Without the thread, as in the tools, and where the kernel does not say which
+ * pages are in use, nothing changes: mappings have huge pages from the start.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Starts and stops the thread. Before and after all others. */
+void sparse_start(void);
+void sparse_stop(void);
+
+/* A new mapping of huge_map() begins with small pages, until it is forgotten.
+ * Any thread. */
+void sparse_watch(void *ptr, size_t bytes);
+
+/* The mapping will be unmapped or resized. May wait until the thread has
+ * collapsed the 2 MiB at which it is; nothing happens if it is not watched. */
+void sparse_forget(void *ptr);
+
+/* Returns how many mappings are watched, which are those with small pages. */
+size_t sparse_count(void);

@@ -6,6 +6,7 @@
 #include "persist/adopt.h"
 #include "persist/full_state.h"
 #include "persist/persist_state.h"
+#include "persist/presence.h"
 #include "persist/save.h"
 #include "persist/sync.h"
 
@@ -19,16 +20,27 @@ has_no_base(const struct journal_status *status)
     return status->building || status->holding;
 }
 
-/* Whether the journal must get a base first: without one a start would not find
- * what was acknowledged. A snapshot does as well. */
+/* Whether only a new base makes the journal count. */
+static bool
+has_fault(const struct journal_status *status)
+{
+    return status->faulted || status->holding;
+}
+
+/* Whether the journal must get a base first: without one, or after a fault, a
+ * start would not find what was acknowledged. */
 static bool
 needs_base(const struct persist *persist, const struct persist_conf *conf,
            const struct journal_status *status)
 {
-    const struct persist_ending *ending = &persist->ending;
+    const struct persist_end *how = &persist->ending.how;
 
-    return conf->appendonly && (!status->on || has_no_base(status)) &&
-           !ending->how.save && !ending->how.force && !persist->suspended;
+    if (!conf->appendonly || how->force || persist->suspended) {
+        return false;
+    }
+    /* A snapshot does as well, where there was no journal before. */
+    return has_fault(status) ||
+           (!how->save && (!status->on || status->building));
 }
 
 bool
@@ -66,6 +78,17 @@ is_needed(const struct persist *persist, const struct persist_conf *conf,
     return persist->step != STEP_BASE || needs_base(persist, conf, status);
 }
 
+/* Whether the files are where a start looks for them: the journal that is
+ * synced may have been removed a moment ago. */
+static bool
+has_files(const struct persist *persist, const struct persist_conf *conf)
+{
+    const struct persist_end *how = &persist->ending.how;
+
+    return how->force || (!conf->appendonly && !how->save) ||
+           presence_is_sure(persist);
+}
+
 /* Begins the snapshot, and looks whether one that was begun is good. Returns
  * whether it is there, or nobody asked for it. */
 static bool
@@ -95,6 +118,18 @@ has_saved(struct persist *persist)
     return ending->saved;
 }
 
+/* Syncs the journal. During a fault it waits for the new base. */
+static enum journal_flushed
+flush(const struct persist *persist, const struct journal_status *status)
+{
+    if (!has_fault(status)) {
+        return journal_flush(persist->journal);
+    }
+    return persist->ending.how.force ? JOURNAL_FLUSH_FAILED
+           : persist->suspended      ? JOURNAL_FLUSHED
+                                     : JOURNAL_FLUSHES;
+}
+
 void
 ending_tick(struct persist *persist, const struct persist_conf *conf,
             const struct journal_status *status)
@@ -105,8 +140,7 @@ ending_tick(struct persist *persist, const struct persist_conf *conf,
     if (ending->state != PERSIST_ENDS) {
         return;
     }
-    flushed = status->holding ? JOURNAL_FLUSHED
-                              : journal_flush(persist->journal);
+    flushed = flush(persist, status);
     if (flushed == JOURNAL_FLUSH_FAILED) {
         fail(persist, "the journal cannot be written");
         return;
@@ -114,7 +148,12 @@ ending_tick(struct persist *persist, const struct persist_conf *conf,
     if (needs_base(persist, conf, status) &&
         (persist->rewrite_retry.failures > 0 ||
          (adopt_is_pending(persist) && persist->save.retry.failures > 0))) {
-        fail(persist, "the first base of the journal cannot be written");
+        fail(persist, "a new base of the journal cannot be written");
+        return;
+    }
+    if (presence_is_lost(persist) && persist->presence.retry.failures > 0 &&
+        !has_files(persist, conf)) {
+        fail(persist, "the data directory is gone");
         return;
     }
     if (walker_is_running(persist->walker) && persist->step != STEP_ENDING &&
@@ -123,8 +162,8 @@ ending_tick(struct persist *persist, const struct persist_conf *conf,
         sync_ended(persist, ECANCELED);
     }
     if (persist->step == STEP_NONE && !task_is_running(persist->task) &&
-        !needs_base(persist, conf, status) && has_saved(persist) &&
-        flushed == JOURNAL_FLUSHED) {
+        has_files(persist, conf) && !needs_base(persist, conf, status) &&
+        has_saved(persist) && flushed == JOURNAL_FLUSHED) {
         ending->complete = !conf->appendonly || ending->how.save ||
                            persist->suspended || !has_no_base(status);
         ending->state = PERSIST_ENDED;
@@ -138,6 +177,7 @@ persist_end(struct persist *persist, const struct persist_end *how)
 {
     persist->ending =
         (struct persist_ending){ .state = PERSIST_ENDS, .how = *how };
+    presence_look_anew(persist);
     persist->options.hooks.poke(persist->options.hooks.ctx);
 }
 

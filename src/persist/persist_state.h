@@ -162,6 +162,8 @@ struct persist_presence {
     bool looking;
     uint64_t number; /* next_number, when it began */
     uint64_t next_ns;
+    bool sure;       /* a look that began after presence_look_anew was good */
+    bool anew;       /* the look under way began before that */
     uint64_t losses; /* of journals */
     /* A data directory that is gone: */
     int lost_error;

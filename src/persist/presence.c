@@ -146,6 +146,25 @@ judge(struct persist *persist)
     if (presence->journal_error != 0 && status.on) {
         lose_journal(persist, presence->journal_error);
     }
+    presence->sure = !presence->anew && presence->dir_error == 0 &&
+                     presence->journal_error == 0;
+}
+
+void
+presence_look_anew(struct persist *persist)
+{
+    struct persist_presence *presence = &persist->presence;
+
+    presence->sure = false;
+    presence->anew = presence->looking;
+    presence->next_ns = 0;
+}
+
+bool
+presence_is_sure(const struct persist *persist)
+{
+    return persist->lock_fd < 0 ||
+           (persist->presence.sure && !presence_is_lost(persist));
 }
 
 /* Not while a task makes or removes files. */
@@ -176,6 +195,7 @@ begin_look(struct persist *persist, const struct journal_status *status)
         return;
     }
     presence->looking = true;
+    presence->anew = false;
     presence->next_ns = clock_mono_ns() + LOOK_NS;
     task_start(presence->task, look, persist);
 }

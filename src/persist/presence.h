@@ -13,6 +13,11 @@ struct persist_conf;
 /* Looks, a few times a second; called with each tick of persist. */
 void presence_tick(struct persist *persist);
 
+/* After _look_anew: returns whether a look that began later has found all files
+ * in their places. */
+void presence_look_anew(struct persist *persist);
+bool presence_is_sure(const struct persist *persist);
+
 /* At a start, before the journal begins: the data directory may have gone while
  * it was loaded. saves: there are rules of save. False: there is no directory
  * that can be used, which was logged. */

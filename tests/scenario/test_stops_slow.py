@@ -3,6 +3,8 @@
 # Stops that have to wait: for a disk that hangs, or for replicas. Reads go on until
 # the end, a client can abort such a stop, and FORCE does not wait.
 
+import os
+import shutil
 import signal
 import threading
 import time
@@ -183,3 +185,17 @@ def test_a_stop_that_waits_for_replicas_is_aborted(group):
     assert primary.wait_exit() == 0
     primary.stopped = True
     primary.remove()
+
+
+@pytest.mark.parametrize("what", ["data", "journal"])
+def test_files_that_were_removed_a_moment_ago_are_there_after_a_stop(what):
+    """A sync of removed files succeeds, so the stop looks whether they are there."""
+    with crash.Store("--appendfsync", "always") as store:
+        store.start()
+        with store.conn() as conn:
+            filled(store, conn)
+        shutil.rmtree(store.data if what == "data" else
+                      os.path.join(store.data, "journal"))
+        store.child.send_signal(signal.SIGTERM)
+        assert store.wait_gone(20) == 0
+        check(store)

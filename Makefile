@@ -367,6 +367,9 @@ stops: $(SERVER) ## Test stops during saves, rewrites and synchronizations: make
 	ROUNDS=$(or $(ROUNDS),500) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_stops.py -k random
 
+states: $(SERVER) $(SHIM) ## Test all states and events: make states ROUNDS=1 [SEED=n] [CELL='state/event']
+	ROUNDS=$(ROUNDS) SEED=$(SEED) CELL="$(CELL)" BLOOMERY_SERVER=$(CURDIR)/$(SERVER) tests/states
+
 power-loss: $(SERVER) $(SHIM) ## Test disk images of power failures: make power-loss ROUNDS=10000
 	ROUNDS=$(or $(ROUNDS),10000) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_power_loss.py -k image
@@ -531,7 +534,7 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check package-check test check model converse crash replicas stops power-loss out-of-memory simulate simulate-cluster walk handovers failovers cluster pins clients fuzz coverage bench bench-all lint format units-check rpm deps-rpm \
+.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check package-check test check model converse crash replicas stops states power-loss out-of-memory simulate simulate-cluster walk handovers failovers cluster pins clients fuzz coverage bench bench-all lint format units-check rpm deps-rpm \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

@@ -117,6 +117,7 @@ static const struct tool_command commands[] = {
       "Commands that depend on lost data are left out and counted.\n"
       "\n"
       "  --json                   the report as JSON, one object a line\n"
+      "  --without-secrets        leaves out hash-secret, users and passwords\n"
       "  --hash-secret-file FILE  the secret of keyed filters\n"
       "\n"
       "Exit status: 0 nothing was lost, 1 something was, 2 a "
@@ -131,11 +132,12 @@ static const struct tool_command commands[] = {
       "back to\n"
       "the base of the journal.\n"
       "\n"
-      "  --json    the report as JSON, one object a line\n"
-      "  TIME      1790000000s, 1790000000ms, 2026-11-20T12:00:00Z or with "
-      "milliseconds\n"
-      "            2026-11-20T12:00:00.250Z\n"
-      "  POSITION  bytes of the log, as verify and INFO show it\n" },
+      "  --json             the report as JSON, one object a line\n"
+      "  --without-secrets  leaves out hash-secret, users and passwords\n"
+      "  TIME               1790000000s, 1790000000ms, 2026-11-20T12:00:00Z or "
+      "with\n"
+      "                     milliseconds 2026-11-20T12:00:00.250Z\n"
+      "  POSITION           bytes of the log, as verify and INFO show it\n" },
     { "backup",
       "Usage: bloomery-check backup [--json] PATH OUT\n"
       "\n"

@@ -135,7 +135,8 @@ def test_no_command_line_is_outside_of_these_blocks():
     for path in PAGES:
         text = (servers.TOP / path).read_text()
         kinds = set(re.findall(r"^```(.*)\n", text, re.M)[::2])
-        assert kinds <= {"console", "python", "js", "go", "java", "yaml"}, path
+        assert kinds <= {"console", "python", "js", "go", "java", "yaml",
+                         "ini"}, path
 
 
 @pytest.mark.parametrize(

@@ -170,9 +170,16 @@ $(B)/tests/unit/server/%: $(B)/tests/unit/server/%.o $(B)/tests/unit/main.o $(ca
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(TEST_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 
+# The server's library without its main.
+$(B)/tests/fuzz/server.a: $(patsubst %.c,$(B)/%.o,$(filter-out %/main.c,$(wildcard src/server/*.c)))
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
 # In mode fuzz, libFuzzer has the main; elsewhere a program that replays a corpus.
 $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(if $(filter fuzz,$(MODE)),,$(B)/tests/fuzz/replay.o) \
-	  $(B)/tests/fuzz/target.o $(B)/tests/fuzz/foreign.o $(TOOLS) $(filter-out $(B)/libserver.a,$(ARCHIVES))
+	  $(B)/tests/fuzz/target.o $(B)/tests/fuzz/foreign.o $(TOOLS) $(B)/tests/fuzz/server.a \
+	  $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(TEST_LDFLAGS) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) -o $@ $^ $(LIBS)
 

@@ -166,6 +166,10 @@ holdings_write_file(const struct holdings *holdings, struct buf *out)
 {
     size_t begin = out->len;
 
+    if (holdings->data[0][0] == '\0') {
+        holdings_write(holdings, out); /* a line of data names a history */
+        return;
+    }
     buf_printf(out, FIRST_LINE_OF_FILE "\ndata %" PRIu64, holdings->from);
     for (int i = 0; i < HOLDINGS_DATA_MAX && holdings->data[i][0] != '\0';
          i++) {

@@ -115,8 +115,8 @@ enum bloom_kind {
  * flag it was made by NONSCALING, and its header has an expansion of 2. */
 enum { BLOOM_EXPANSION_ZERO = 1 };
 
-/* Items are hashed with the secret of bloom_use_secret(), so that without it
- * nobody can choose items that raise the error rate. Not of the foreign kinds.
+/* Items are hashed with a secret of the process (bloom_use_secret(),
+ * bloom_add_secret()), so that without it nobody can choose items that raise the error rate. Not of the foreign kinds.
  */
 enum { BLOOM_KEYED = 2 };
 
@@ -149,6 +149,8 @@ struct bloom_params {
     uint64_t now_ms;      /* the time when it is made, in ms since 1970. What
                              bloom_get_params() returns is when the present
                              generation began */
+    uint64_t fingerprint; /* of the secret of a keyed filter; 0: the one of
+                             bloom_use_secret() */
 };
 
 /* One item, hashed for one filter; valid for all filters of the same kind and
@@ -210,6 +212,11 @@ const char *bloom_select_cpu(bool force_portable);
  * secret that they were made with: a server has it in its hash-secret-file, as
  * 32 hexadecimal digits. The dumps carry a fingerprint of it only. */
 void bloom_use_secret(const uint8_t secret[BLOOM_SECRET_BYTES]);
+
+/* Adds a secret for filters that were made with it, beside that of
+ * bloom_use_secret(), which new filters get. At any time, in any thread. Fails
+ * with BLOOM_LIMIT: 64 others are known. */
+enum bloom_status bloom_add_secret(const uint8_t secret[BLOOM_SECRET_BYTES]);
 
 /* Creates an empty filter. On failure *ret_bloom is untouched. Fails with
  * BLOOM_INVALID, BLOOM_LIMIT, BLOOM_NOMEM, BLOOM_SECRET. */

@@ -13,6 +13,8 @@
 #include "core/keyed.h"
 #include "engine/keys.h"
 
+#include <inttypes.h>
+
 enum { CREATE_WORDS = 30 }; /* of the creating effect, before ITEMS */
 
 void
@@ -76,6 +78,12 @@ bloom_make_error(const struct request *req, enum bloom_status status)
         return ERR_OOM;
     }
     return errors[status];
+}
+
+enum err
+bloom_make_secret_error(struct request *req, uint64_t fingerprint)
+{
+    return request_fail(req, ERR_BF_SECRET_OTHER, "%016" PRIx64, fingerprint);
 }
 
 /* A filter was not made, or an item not added. */
@@ -153,12 +161,10 @@ add_rate(struct request *req, const char *word, double rate)
 
 /* The log has the fingerprint of the secret only. */
 static void
-describe_key(struct request *req)
+describe_key(struct request *req, uint64_t fingerprint)
 {
     char digits[HEX_U64_CHARS];
-    uint64_t fingerprint;
 
-    CHECK(keyed_fingerprint(&fingerprint));
     hex_put_u64(digits, fingerprint);
     request_effect_add(req, slice_lit("HASH"));
     request_effect_add(req, slice_lit("keyed"));
@@ -210,7 +216,7 @@ bloom_make_describe(struct request *req, const struct bloom *bloom,
         add_number(req, "GROWTH", 0);
     }
     if (made.flags == BLOOM_KEYED) {
-        describe_key(req);
+        describe_key(req, made.fingerprint);
     }
     add_number(req, "STRIPES", made.stripes);
     add_number(req, "LINES", made.lines);
@@ -313,8 +319,8 @@ bloom_make_create(struct request *req, const struct bloom_insert *insert,
         return ERR_BF_NOT_FOUND;
     }
     if (req->obey && (params.flags & BLOOM_KEYED) != 0 &&
-        !keyed_is_known(insert->fingerprint)) {
-        return ERR_BF_SECRET;
+        !keyed_is_known(params.fingerprint)) {
+        return bloom_make_secret_error(req, params.fingerprint);
     }
     err = bloom_make_check_layout(req, &params);
     if (err != OK) {
@@ -327,6 +333,9 @@ bloom_make_create(struct request *req, const struct bloom_insert *insert,
     }
     incarnation = bloom_make_incarnation(incarnation);
     bloom_make_tighten(req, &params);
+    if ((params.flags & BLOOM_KEYED) != 0 && !insert->has_seed) {
+        bloom_seed(random_number(), params.seed); /* whatever the options say */
+    }
     if (params.kind == BLOOM_AGEING) {
         params.now_ms = req->obey ? insert->at_ms : req->now_ms;
     }

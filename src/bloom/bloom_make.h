@@ -13,7 +13,7 @@
  * LAYOUT, AT, GROWTH, FINGERPRINT to INCARNATION and PLACED (bloom/adds.h) are
  * accepted from a log only (req->obey). LAYOUT names a foreign kind. GROWTH 0
  * stands for BLOOM_EXPANSION_ZERO. FINGERPRINT has the fingerprint of the
- * secret (core/keyed.h); a server with another secret refuses the effect.
+ * secret (core/keyed.h); a server without this secret refuses the effect.
  * STRIPES and LINES keep the shape that the filter was made with, whatever
  * exp() this machine has. INCARNATION is the number of the name's life. A
  * replayed creation replaces a key that is there: the original key had expired,
@@ -64,6 +64,9 @@ bloom_make_env(const struct request *req)
 /* Return the error that a client sees if a filter could not be made, and if an
  * item could not be added. */
 enum err bloom_make_error(const struct request *req, enum bloom_status status);
+
+/* Returns the error that names a secret which is not known. */
+enum err bloom_make_secret_error(struct request *req, uint64_t fingerprint);
 
 enum err bloom_make_add_error(const struct request *req,
                               enum bloom_status status);

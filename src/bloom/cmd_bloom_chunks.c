@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "bloom/bloom_make.h"
 #include "bloom/prepare.h"
+#include "core/codec.h"
 #include "core/payload.h"
 #include "core/stream.h"
 #include "core/valkeybloom.h"
@@ -151,12 +152,17 @@ static enum err
 load_header(struct request *req, uint64_t incarnation)
 {
     struct slice data = req->argv[DATA_AT];
+    struct codec_head head;
     struct bloom *bloom = NULL;
     enum bloom_status status =
         payload_read_header(data.data, data.len, bloom_make_env(req), &bloom);
 
     if (status == BLOOM_CORRUPT || status == BLOOM_VERSION) {
         return ERR_BFR_BAD_DATA;
+    }
+    if (status == BLOOM_SECRET &&
+        codec_read_head(data.data, data.len, &head) == BLOOM_OK) {
+        return bloom_make_secret_error(req, head.params.fingerprint);
     }
     if (status != BLOOM_OK) {
         return bloom_make_error(req, status);

@@ -28,10 +28,10 @@ struct bloom_insert {
     uint64_t target;
     uint64_t expires_at_ms; /* 0: stays */
     bool has_hash;          /* HASH */
+    bool has_seed;          /* SEED */
     uint64_t incarnation;   /* of a replayed creation; else 0 */
     uint64_t same;          /* IFINCARNATION; 0: not given */
     uint64_t at_ms;         /* of a replay on an ageing filter: its time */
-    uint64_t fingerprint;   /* of a replayed keyed one; else 0 */
     const struct slice *items;
     size_t count;
     const struct slice *placed; /* of a replay: keyspace/redo.h */

@@ -152,7 +152,7 @@ parse_replayed(struct slice word, struct slice value,
         return parse_shape(value, UINT64_MAX, &insert->at_ms);
     }
     if (slice_is_word(word, "fingerprint")) {
-        return hex_parse_u64(value, &insert->fingerprint) ? OK
+        return hex_parse_u64(value, &params->fingerprint) ? OK
                                                           : ERR_BF_UNKNOWN_ARG;
     }
     if (slice_is_word(word, "layout")) {
@@ -187,6 +187,7 @@ parse_valued(const struct request *req, struct slice word, struct slice value,
         return parse_tightening(value, &insert->params.tightening);
     }
     if (slice_is_word(word, "seed")) {
+        insert->has_seed = true;
         return parse_seed(value, &insert->params);
     }
     if (slice_is_word(word, "validatescaleto")) {

@@ -269,6 +269,16 @@ refuse_other_type(struct request *req, struct slice payload)
 }
 
 static enum err
+secret_error(struct request *req, struct slice payload)
+{
+    struct codec_head head;
+
+    return codec_read_head(payload.data, payload.len, &head) == BLOOM_OK
+               ? bloom_make_secret_error(req, head.params.fingerprint)
+               : ERR_BF_SECRET;
+}
+
+static enum err
 load_payload(struct request *req, const struct restore *how,
              uint64_t *ret_incarnation, struct bloom **ret_bloom)
 {
@@ -302,6 +312,8 @@ load_payload(struct request *req, const struct restore *how,
         *ret_incarnation = made.incarnation;
         *ret_bloom = made.bloom;
         return OK;
+    case BLOOM_SECRET:
+        return secret_error(req, how->payload);
     default:
         return bloom_make_error(req, made.status);
     }

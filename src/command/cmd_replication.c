@@ -5,13 +5,17 @@
  * the role, and ask loop 0, which owns the links (service->replication).
  */
 #include "access/user.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/metrics.h"
+#include "command/give_secret.h"
 #include "engine/handlers.h"
 #include "engine/request.h"
 #include "engine/role.h"
 #include "info/info_persist.h"
 #include "info/links.h"
 #include "keyspace/key_hash.h"
+#include "net/conn.h"
 #include "persist/persist.h"
 #include "persist/place.h"
 #include "repl/wire.h"
@@ -555,6 +559,33 @@ take_slots(struct request *req, struct slice text)
     return OK;
 }
 
+/* capa refused:<why>: the replica could not load our last snapshot. */
+static void
+note_refusal(struct request *req, struct slice value)
+{
+    static const char begin[] = "refused:";
+    const size_t len = sizeof(begin) - 1;
+    char peer[CONN_ADDRESS_MAX] = "";
+    char why[STATUS_TEXT_MAX];
+
+    if (value.len <= len || memcmp(value.data, begin, len) != 0 ||
+        req->session->introduction == NULL || req->session->conn == NULL) {
+        return;
+    }
+    (void)snprintf(why, sizeof(why), "%.*s", (int)(value.len - len),
+                   value.data + len);
+    for (char *c = why; *c != '\0'; c++) {
+        if (*c < ' ' || *c > '~' || *c == '"') {
+            *c = '?';
+        }
+    }
+    conn_peer_address(req->session->conn, peer);
+    metric_add(METRIC_SYNC_REFUSED, 1);
+    log_repeated(LOG_WARN, "command.replconf",
+                 "a replica could not load the snapshot that it got",
+                 "replica=\"%s\" reason=\"%s\"", peer, why);
+}
+
 static enum err
 take_fact(struct request *req, struct slice name, struct slice value)
 {
@@ -567,8 +598,8 @@ take_fact(struct request *req, struct slice name, struct slice value)
     if (slice_is_word(name, "ip-address")) {
         return take_ip(req, value);
     }
-    if (slice_is_word(name,
-                      "capa")) { /* of Redis's stream, which is not ours */
+    if (slice_is_word(name, "capa")) { /* most are of Redis's stream */
+        note_refusal(req, value);
         return OK;
     }
     if (slice_is_word(name, "rdb-only") ||
@@ -601,6 +632,9 @@ cmd_replconf(struct request *req)
     if (req->argc > 1) {
         if (slice_is_word(req->argv[1], "bloomery")) {
             return greet(req);
+        }
+        if (slice_is_word(req->argv[1], "hash-secret")) {
+            return give_secret(req);
         }
         if (slice_is_word(req->argv[1], "history")) {
             return begin_history(req);

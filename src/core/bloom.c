@@ -53,13 +53,30 @@ set_extra_layer(struct bloom_extra_layer *layer, double rate)
     layer->bits_per_item = redisbloom_bits_per_item(rate);
 }
 
+/* Sets the secret of a keyed filter that is to have the own one, in a copy. */
+static enum bloom_status
+choose_secret(const struct bloom_params **params, struct bloom_params *copy)
+{
+    uint64_t own;
+
+    if ((*params)->fingerprint != 0) {
+        return keyed_is_known((*params)->fingerprint) ? BLOOM_OK : BLOOM_SECRET;
+    }
+    if (!keyed_fingerprint(&own)) {
+        return BLOOM_SECRET;
+    }
+    *copy = **params;
+    copy->fingerprint = own;
+    *params = copy;
+    return BLOOM_OK;
+}
+
 enum bloom_status
 bloom_init(struct bloom *bloom, const struct bloom_params *params,
            const struct bloom_env *env)
 {
     struct bloom_params copy;
     struct plan_layer next;
-    uint64_t fingerprint;
     unsigned parts;
     enum bloom_status status;
 
@@ -74,8 +91,11 @@ bloom_init(struct bloom *bloom, const struct bloom_params *params,
     if (status != BLOOM_OK) {
         return status;
     }
-    if ((parts & PLAN_KEYED) != 0 && !keyed_fingerprint(&fingerprint)) {
-        return BLOOM_SECRET;
+    if ((parts & PLAN_KEYED) != 0) {
+        status = choose_secret(&params, &copy);
+        if (status != BLOOM_OK) {
+            return status;
+        }
     }
     if (!bloom_set_params(bloom, params, parts, env)) {
         return BLOOM_NOMEM;
@@ -563,6 +583,7 @@ bloom_get_params(const struct bloom *bloom, struct bloom_params *ret_params)
     }
     if (bloom_is_keyed(bloom)) {
         params.flags = BLOOM_KEYED;
+        params.fingerprint = bloom_keyed_of(bloom)->fingerprint;
     }
     bloom_get_seed(bloom, params.seed);
     versioned_write(ret_params, &params, sizeof(params), LEAST_PARAMS);

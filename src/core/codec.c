@@ -183,9 +183,6 @@ set_extra(struct bloom *bloom, const struct codec_head *head)
     if (extra == NULL) {
         return;
     }
-    if (bloom_is_keyed(bloom)) {
-        bloom_keyed_of(bloom)->fingerprint = head->fingerprint;
-    }
     if (head->params.kind == BLOOM_REDISBLOOM) {
         extra->options = head->options;
         extra->growth = head->growth;
@@ -273,7 +270,7 @@ codec_init(struct bloom *bloom, const struct codec_head *head,
     uint64_t size_bytes;
 
     env = env_or_default(env);
-    if ((parts & PLAN_KEYED) != 0 && !keyed_is_known(head->fingerprint)) {
+    if ((parts & PLAN_KEYED) != 0 && !keyed_is_known(head->params.fingerprint)) {
         return BLOOM_SECRET;
     }
     if (head->incomplete) {
@@ -323,9 +320,6 @@ codec_new_empty(const struct bloom *bloom, const struct bloom_env *env,
 
     CHECK(!bloom_is_incomplete(bloom));
     bloom_get_params(bloom, &head.params);
-    if (bloom_is_keyed(bloom)) {
-        head.fingerprint = bloom_keyed_of(bloom)->fingerprint;
-    }
     if (bloom_kind(bloom) == BLOOM_REDISBLOOM) {
         head.options = extra->options;
         head.growth = extra->growth;

@@ -380,7 +380,7 @@ find_table(const uint8_t *at, size_t len, struct codec_head *head)
             get_u64(at + codec_table_end(head->params.kind, head->layers));
     }
     if (len >= head->head_bytes && keyed) {
-        head->fingerprint =
+        head->params.fingerprint =
             get_u64(at + head->head_bytes - CODEC_FINGERPRINT_BYTES);
     }
     if (len < head->head_bytes || !head->incomplete) {

@@ -36,7 +36,6 @@ struct codec_head {
     uint32_t growth;      /* of kind redisbloom: as its header has it */
     uint64_t undone;      /* of kind deletable: core/deletable.h */
     uint64_t turn;        /* of kind ageing: of its newest generation */
-    uint64_t fingerprint; /* if it is keyed: core/keyed.h */
     bool incomplete;      /* only `ranges` of the stream have come */
     uint64_t range_count;
     const uint8_t *ranges;

@@ -6,63 +6,160 @@
  */
 #include "core/keyed.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
-static struct {
+struct secret {
     struct siphash_key key;
     uint64_t fingerprint;
-    bool is_set;
+};
+
+static struct {
+    struct secret own;
+    bool is_set; /* there is an own one */
     bool accepts_all;
-} own;
+    atomic_flag adding;
+    _Atomic size_t count; /* of others, which never change */
+    struct secret others[KEYED_OTHERS_MAX];
+} ring = { .adding = ATOMIC_FLAG_INIT };
+
+static struct secret
+make_secret(const uint8_t bytes[BLOOM_SECRET_BYTES])
+{
+    static const char text[] = "Bloomery: the fingerprint of a hash secret";
+    struct secret secret = { .key = { get_u64(bytes), get_u64(bytes + 8) } };
+
+    secret.fingerprint = siphash_of(secret.key, text, sizeof(text) - 1);
+    return secret;
+}
+
+uint64_t
+keyed_fingerprint_of(const uint8_t secret[BLOOM_SECRET_BYTES])
+{
+    return make_secret(secret).fingerprint;
+}
 
 void
 bloom_use_secret(const uint8_t secret[BLOOM_SECRET_BYTES])
 {
-    static const char text[] = "Bloomery: the fingerprint of a hash secret";
-
-    own.is_set = secret != NULL;
-    if (!own.is_set) {
-        own.key = (struct siphash_key){ 0, 0 };
-        own.fingerprint = 0;
-        return;
+    ring.is_set = secret != NULL;
+    ring.own = (struct secret){ .fingerprint = 0 };
+    if (ring.is_set) {
+        ring.own = make_secret(secret);
     }
-    own.key = (struct siphash_key){ get_u64(secret), get_u64(secret + 8) };
-    own.fingerprint = siphash_of(own.key, text, sizeof(text) - 1);
+}
+
+/* Returns NULL for a secret that is not known. */
+static const struct secret *
+find(uint64_t fingerprint)
+{
+    size_t count = atomic_load_explicit(&ring.count, memory_order_acquire);
+
+    if (ring.is_set && ring.own.fingerprint == fingerprint) {
+        return &ring.own;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (ring.others[i].fingerprint == fingerprint) {
+            return &ring.others[i];
+        }
+    }
+    return NULL;
+}
+
+enum bloom_status
+bloom_add_secret(const uint8_t secret[BLOOM_SECRET_BYTES])
+{
+    struct secret made = make_secret(secret);
+    enum bloom_status status = BLOOM_OK;
+    size_t count;
+
+    while (atomic_flag_test_and_set_explicit(&ring.adding,
+                                             memory_order_acquire)) {
+    }
+    count = atomic_load_explicit(&ring.count, memory_order_relaxed);
+    if (find(made.fingerprint) != NULL) {
+        status = BLOOM_OK;
+    } else if (count == KEYED_OTHERS_MAX) {
+        status = BLOOM_LIMIT;
+    } else {
+        ring.others[count] = made;
+        atomic_store_explicit(&ring.count, count + 1, memory_order_release);
+    }
+    atomic_flag_clear_explicit(&ring.adding, memory_order_release);
+    return status;
 }
 
 bool
 keyed_accept_all(bool accept)
 {
-    bool before = own.accepts_all;
+    bool before = ring.accepts_all;
 
-    own.accepts_all = accept;
+    ring.accepts_all = accept;
     return before;
 }
 
 bool
 keyed_is_known(uint64_t fingerprint)
 {
-    return own.accepts_all || (own.is_set && own.fingerprint == fingerprint);
+    return ring.accepts_all || find(fingerprint) != NULL;
+}
+
+bool
+keyed_is_held(uint64_t fingerprint)
+{
+    return find(fingerprint) != NULL;
 }
 
 bool
 keyed_fingerprint(uint64_t *ret_fingerprint)
 {
-    *ret_fingerprint = own.fingerprint;
-    return own.is_set;
+    *ret_fingerprint = ring.own.fingerprint;
+    return ring.is_set;
 }
 
-struct siphash_key
-keyed_derive(const uint8_t seed[BLOOM_SEED_BYTES])
+size_t
+keyed_list(uint64_t ret_fingerprints[KEYED_MAX])
 {
+    size_t count = atomic_load_explicit(&ring.count, memory_order_acquire);
+    size_t listed = 0;
+
+    if (ring.is_set) {
+        ret_fingerprints[listed++] = ring.own.fingerprint;
+    }
+    for (size_t i = 0; i < count; i++) {
+        ret_fingerprints[listed++] = ring.others[i].fingerprint;
+    }
+    return listed;
+}
+
+bool
+keyed_reveal(uint64_t fingerprint, uint8_t ret_secret[BLOOM_SECRET_BYTES])
+{
+    const struct secret *secret = find(fingerprint);
+
+    if (secret == NULL) {
+        return false;
+    }
+    put_u64(ret_secret, secret->key.k0);
+    put_u64(ret_secret + 8, secret->key.k1);
+    return true;
+}
+
+/* One that is not known (keyed_accept_all()) gives a wrong key. */
+struct siphash_key
+keyed_derive(uint64_t fingerprint, const uint8_t seed[BLOOM_SEED_BYTES])
+{
+    static const struct secret none;
+    const struct secret *secret = find(fingerprint);
     uint8_t text[BLOOM_SEED_BYTES + 1];
     struct siphash_key key;
 
+    secret = secret != NULL ? secret : &none;
     memcpy(text, seed, BLOOM_SEED_BYTES);
     text[BLOOM_SEED_BYTES] = 1;
-    key.k0 = siphash_of(own.key, text, sizeof(text));
+    key.k0 = siphash_of(secret->key, text, sizeof(text));
     text[BLOOM_SEED_BYTES] = 2;
-    key.k1 = siphash_of(own.key, text, sizeof(text));
+    key.k1 = siphash_of(secret->key, text, sizeof(text));
     return key;
 }
 

@@ -13,7 +13,10 @@
  *   function. Two items of a million million have equal hashes with probability
  *   5e-8 each; that adds nothing to an error rate.
  *
- * The secret is set before threads start. Pure functions otherwise.
+ * The process has a keyring: an own secret, for new filters, which is set before
+ * threads start, and others, for filters that were made elsewhere. A secret that
+ * was added is never changed or removed, so finding one takes no lock. A filter
+ * is hashed with the secret of its fingerprint. Pure functions otherwise.
  */
 #pragma once
 
@@ -24,6 +27,11 @@
 
 #include "core/siphash.h"
 
+enum {
+    KEYED_OTHERS_MAX = 64, /* beside the own one */
+    KEYED_MAX = KEYED_OTHERS_MAX + 1
+};
+
 /* Sets whether filters of every secret can be made, for tools that read filters
  * and hash nothing. Such a filter has a wrong key. Returns what was set before.
  */
@@ -32,11 +40,25 @@ bool keyed_accept_all(bool accept);
 /* Returns whether filters of this fingerprint can be made here. */
 bool keyed_is_known(uint64_t fingerprint);
 
-/* Returns whether there is a secret, with its fingerprint. */
+/* Returns whether its secret is in the keyring. */
+bool keyed_is_held(uint64_t fingerprint);
+
+/* Returns whether there is an own secret, with its fingerprint. */
 bool keyed_fingerprint(uint64_t *ret_fingerprint);
 
-/* Returns the key of filters with this seed. */
-struct siphash_key keyed_derive(const uint8_t seed[BLOOM_SEED_BYTES]);
+/* Returns the fingerprint that a secret has. */
+uint64_t keyed_fingerprint_of(const uint8_t secret[BLOOM_SECRET_BYTES]);
+
+/* Fills the fingerprints of the keyring. Returns how many they are. */
+size_t keyed_list(uint64_t ret_fingerprints[KEYED_MAX]);
+
+/* Copies a secret of the keyring; false: it is not there. The caller wipes it.
+ */
+bool keyed_reveal(uint64_t fingerprint, uint8_t ret_secret[BLOOM_SECRET_BYTES]);
+
+/* Returns the key of filters with this secret and this seed. */
+struct siphash_key keyed_derive(uint64_t fingerprint,
+                                const uint8_t seed[BLOOM_SEED_BYTES]);
 
 /* Hashes one item. */
 struct bloom_hash keyed_hash(struct siphash_key key, const void *item,

@@ -122,6 +122,10 @@ bloom_difference(const struct bloom *a, const struct bloom *b)
     if (bloom_is_keyed(a) != bloom_is_keyed(b)) {
         return "hashes";
     }
+    if (bloom_is_keyed(a) &&
+        bloom_keyed_of(a)->fingerprint != bloom_keyed_of(b)->fingerprint) {
+        return "hash secrets";
+    }
     if (!same_seed(a, b)) {
         return "seeds";
     }

@@ -155,8 +155,8 @@ free_extra(struct bloom_extra *extra, unsigned parts,
 static void
 fill_keyed(struct bloom_keyed *keyed, const struct bloom_params *params)
 {
-    keyed->key = keyed_derive(params->seed);
-    (void)keyed_fingerprint(&keyed->fingerprint);
+    keyed->key = keyed_derive(params->fingerprint, params->seed);
+    keyed->fingerprint = params->fingerprint;
 }
 
 /* Allocates a struct bloom_extra. NULL, and nothing to undo, without memory. */

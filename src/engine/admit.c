@@ -90,17 +90,12 @@ static bool
 may_debug(const struct request *req)
 {
     const struct conn *conn = req->session->conn;
-    char peer[CONN_ADDRESS_MAX];
 
     switch ((enum conf_debug_command)req->service->conf->enable_debug_command) {
     case CONF_DEBUG_COMMAND_NO:
         return false;
     case CONF_DEBUG_COMMAND_LOCAL:
-        if (conn == NULL || conn->is_unix) {
-            return true;
-        }
-        conn_peer_address(conn, peer);
-        return strncmp(peer, "127.", 4) == 0 || strncmp(peer, "[::1]", 5) == 0;
+        return conn == NULL || address_peer_is_local(conn->fd);
     case CONF_DEBUG_COMMAND_YES:
         break;
     }

@@ -125,3 +125,26 @@ address_source(int fd, bool is_unix, uint8_t ret_source[ADDRESS_SOURCE_BYTES])
                                          : ADDRESS_SOURCE_BYTES / 2);
     }
 }
+
+bool
+address_is_local(const struct sockaddr *address)
+{
+    const struct sockaddr_in *in = (const void *)address;
+    const struct sockaddr_in6 *in6 = (const void *)address;
+
+    if (address->sa_family == AF_INET) {
+        return (ntohl(in->sin_addr.s_addr) >> 24) == 127;
+    }
+    return address->sa_family != AF_INET6 ||
+           IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+}
+
+bool
+address_peer_is_local(int fd)
+{
+    union address address;
+    socklen_t len = sizeof(address);
+
+    return getpeername(fd, &address.any, &len) == 0 &&
+           address_is_local(&address.any);
+}

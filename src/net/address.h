@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 enum { ADDRESS_TEXT_MAX = 128 };
 
@@ -16,6 +17,13 @@ void address_local(int fd, bool is_unix, char *ret_text);
 
 /* Writes the far end without its port; for a unix socket the path. */
 void address_peer_host(int fd, bool is_unix, char *ret_text);
+
+/* Returns whether an address is a unix socket's or of the loopback interface.
+ */
+bool address_is_local(const struct sockaddr *address);
+
+/* Does the same for the far end of a connection. */
+bool address_peer_is_local(int fd);
 
 /* Writes the source that delays after wrong passwords count by: an IPv4
  * address, the first 64 bits of an IPv6 address, or zeros for a unix socket. */

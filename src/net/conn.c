@@ -461,3 +461,10 @@ conn_local_address(const struct conn *conn, char *ret_text)
 {
     address_local(conn->fd, conn->is_unix, ret_text);
 }
+
+bool
+conn_is_near(const struct conn *conn)
+{
+    return conn->is_unix || address_peer_is_local(conn->fd) ||
+           (conn->tls != NULL && tls_has_certificate(conn->tls));
+}

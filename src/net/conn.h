@@ -284,3 +284,7 @@ struct conn *conn_find(struct loop *loop, uint64_t id);
 enum { CONN_ADDRESS_MAX = ADDRESS_TEXT_MAX };
 void conn_peer_address(const struct conn *conn, char *ret_text);
 void conn_local_address(const struct conn *conn, char *ret_text);
+
+/* Returns whether the far end is on this machine, or has shown a certificate.
+ */
+bool conn_is_near(const struct conn *conn);

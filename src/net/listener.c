@@ -377,18 +377,6 @@ refuse(const struct listener *listener, int fd, enum err err)
     (void)close(fd);
 }
 
-static bool
-is_local(const struct sockaddr_storage *peer)
-{
-    const struct sockaddr_in *in = (const struct sockaddr_in *)peer;
-    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)peer;
-
-    if (peer->ss_family == AF_INET) {
-        return (ntohl(in->sin_addr.s_addr) >> 24) == 127;
-    }
-    return peer->ss_family != AF_INET6 || IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
-}
-
 static void
 open_here(struct loop *loop, void *ptr, uint64_t fd_and_how)
 {
@@ -448,7 +436,8 @@ static void
 admit(struct listener *listener, int fd, const struct sockaddr_storage *peer)
 {
     const struct loop_env *env = listener->all->loops[0].env;
-    bool denied = env->limits->local_only && !is_local(peer);
+    bool denied = env->limits->local_only &&
+                  !address_is_local((const struct sockaddr *)peer);
     enum registry_place place;
 
     if (listener->is_metrics) {

@@ -391,3 +391,15 @@ tls_memory_bytes(const struct tls *tls)
 
     return bytes + (tls_is_inside_record(tls) ? (size_t)PART_BYTES : 0);
 }
+
+bool
+tls_has_certificate(const struct tls *tls)
+{
+    X509 *certificate = SSL_get_peer_certificate(tls->ssl);
+    bool has = certificate != NULL &&
+               SSL_get_verify_mode(tls->ssl) != SSL_VERIFY_NONE &&
+               SSL_get_verify_result(tls->ssl) == X509_V_OK;
+
+    X509_free(certificate);
+    return has;
+}

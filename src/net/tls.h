@@ -60,6 +60,9 @@ void tls_end(struct tls *tls, struct buf *sealed);
 /* Whether the handshake is done. */
 bool tls_is_established(const struct tls *tls);
 
+/* Returns whether the far end has shown a certificate that was verified. */
+bool tls_has_certificate(const struct tls *tls);
+
 /* Whether tls_open has returned TLS_ENDED. */
 bool tls_has_ended(const struct tls *tls);
 

@@ -90,7 +90,27 @@ hash_secret_open(struct persist *persist)
     persist->secret.own = own && ok && known;
     memcpy(persist->secret.bytes, secret, sizeof(secret));
     explicit_bzero(secret, sizeof(secret));
+    if (ok) {
+        (void)hash_secret_read_others(persist);
+    }
     return ok;
+}
+
+static void
+on_wrong(void *ctx, const char *file, const char *reason)
+{
+    const struct persist *persist = ctx;
+
+    log_warn("persist", "does not use a secret of keyed filters",
+             "file=\"%s/" KEYRING_NAME "/%s\" reason=\"%s\"", persist->dir,
+             file, reason);
+}
+
+unsigned
+hash_secret_read_others(const struct persist *persist)
+{
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): only casts const away */
+    return keyring_read(persist->dir_fd, on_wrong, (void *)(uintptr_t)persist);
 }
 
 int
@@ -100,10 +120,10 @@ hash_secret_write_again(const struct persist *persist, int dir_fd)
     char aside[64];
     char reason[128];
     enum secret_file found;
-    int error = 0;
+    int error = keyring_write_all(dir_fd);
 
-    if (!persist->secret.own) {
-        return 0;
+    if (!persist->secret.own || error != 0) {
+        return error;
     }
     found = secret_file_read(dir_fd, HASH_SECRET_NAME, there, reason,
                              sizeof(reason));

@@ -5,11 +5,13 @@
  */
 #pragma once
 
+#include "snapshot/keyring.h"
+
 #include <stdbool.h>
 
 struct persist;
 
-#define HASH_SECRET_NAME "hash-secret"
+#define HASH_SECRET_NAME KEYRING_OWN_NAME
 
 /* Reads the secret and gives it to core. If hash-secret-file is not set, the
  * file is in the open data directory, and the first start makes it. Call this
@@ -17,7 +19,11 @@ struct persist;
  * says why. */
 bool hash_secret_open(struct persist *persist);
 
-/* Writes the secret of the data directory into another one, which takes its
+/* Reads the other secrets of the data directory (snapshot/keyring.h): at a
+ * start, and when an operator has put one there. Returns how many are new. */
+unsigned hash_secret_read_others(const struct persist *persist);
+
+/* Writes the secrets of the data directory into another one, which takes its
  * place. Another server's secret there gets another name. Returns 0 or errno.
  * A task. */
 int hash_secret_write_again(const struct persist *persist, int dir_fd);

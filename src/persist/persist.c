@@ -22,6 +22,7 @@
 #include "persist/hash_secret.h"
 #include "persist/incoming.h"
 #include "persist/journal_dir.h"
+#include "persist/learn.h"
 #include "persist/misconf.h"
 #include "persist/persist_state.h"
 #include "persist/place.h"
@@ -81,6 +82,7 @@ persist_free(struct persist *persist)
     task_free(persist->task);
     task_free(persist->presence.task);
     incoming_free(persist->incoming);
+    learn_end(persist);
     walker_free(persist->walker);
     journal_free(persist->journal);
     spool_free(persist->spool);
@@ -604,6 +606,7 @@ persist_halt(struct persist *persist)
     persist->walker = NULL;
     task_free(persist->task);
     task_free(persist->presence.task);
+    learn_end(persist);
     persist->task = persist->presence.task = NULL;
     incoming_free(persist->incoming);
     persist->incoming = NULL;

@@ -18,6 +18,7 @@
 
 #include "base/file.h"
 #include "base/slot_set.h"
+#include "base/thread.h"
 #include "journal/history.h"
 #include "journal/journal.h"
 #include "keyspace/walk_part.h"
@@ -174,6 +175,15 @@ struct persist_presence {
     uint64_t refill_ticket; /* of the snapshot; 0: the journal has the data */
 };
 
+/* A secret of another server that is written (persist/learn.c). */
+struct persist_learning {
+    pthread_t thread;
+    atomic_int state;
+    int dir_fd, error; /* the thread's until it is done */
+    uint8_t secret[BLOOM_SECRET_BYTES];
+    uint64_t fingerprint;
+};
+
 /* The secret of keyed filters, of a server whose dir has it (own). */
 struct persist_secret {
     bool own;
@@ -223,6 +233,7 @@ struct persist {
     struct persist_presence presence;
     struct persist_secret secret;
     struct persist_ending ending;
+    struct persist_learning learning;
     struct persist_info info; /* loop 0's own figures */
 
     struct requests requests[PERSIST_REQUESTS]; /* any thread */

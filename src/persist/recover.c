@@ -67,7 +67,8 @@ refuse_image(struct run *run, const struct image *image,
     case SNAPSHOT_SECRET:
         return refuse(run,
                       "%s: %s Put back the hash-secret-file of the server that "
-                      "wrote it.",
+                      "wrote it, or copy it to hash-secrets in dir, named by "
+                      "its fingerprint.",
                       image->path, error->text);
     case SNAPSHOT_IO:
         return refuse(run, "%s: cannot be read at offset %" PRIu64 ": %s.",

@@ -93,6 +93,8 @@ leave(struct replica *replica)
     replica->failover = REPLICA_FAILOVER_NONE;
     replica->retry.bad_position = REPLICA_NO_POSITION;
     replica->retry.backoff_ms = replica->retry.doubt_ms = 0;
+    replica->retry.refused_ms = 0;
+    replica->refused[0] = '\0';
     replica->reason[0] = replica->logged[0] = '\0';
     replica->down_ms = 0;
     mem_free(replica->host);
@@ -235,9 +237,11 @@ replica_loaded(struct replica *replica, bool good, const char *reason,
     }
     if (!good) {
         replica_link_enter(replica, STAGE_WAITS, now_ms); /* the load is over */
-        replica_link_lose(replica, now_ms);
+        replica_link_refuse(replica, now_ms);
         return;
     }
+    replica->retry.refused_ms = 0;
+    replica->refused[0] = '\0';
     replica->retry.distrusted = false;
     replica->retry.bad_position = REPLICA_NO_POSITION;
     log_notice("repl.replica", "loaded the snapshot",
@@ -287,6 +291,7 @@ replica_tick(struct replica *replica, uint64_t now_ms)
         return;
     }
     check_silence(replica, now_ms);
+    replica_talk_look(replica, now_ms);
     if (replica->link.number == 0 || replica->stage < STAGE_ASKS) {
         return;
     }
@@ -296,6 +301,15 @@ replica_tick(struct replica *replica, uint64_t now_ms)
     }
     if (replica->link.heard_answer && now_ms - replica->acked_ms >= ACK_MS) {
         replica_talk_acknowledge(replica, now_ms);
+    }
+}
+
+void
+replica_hasten(struct replica *replica, uint64_t now_ms)
+{
+    replica->retry.refused_ms = 0;
+    if (replica->stage == STAGE_WAITS) {
+        replica->retry.at_ms = now_ms;
     }
 }
 

@@ -13,7 +13,8 @@
  * that differs from the primary's.
  *
  * It connects again at once after a link that had been good. Otherwise it waits
- * for 100 ms, and then twice as long each time, up to 5 s.
+ * for 100 ms, and then twice as long each time, up to 5 s; after snapshots that
+ * could not be loaded, up to 60 s.
  */
 #pragma once
 
@@ -58,6 +59,9 @@ void replica_loaded(struct replica *replica, bool good, const char *reason,
                     uint64_t now_ms);
 /* Connects again, acknowledges, checks time-outs. Call it about each 100 ms. */
 void replica_tick(struct replica *replica, uint64_t now_ms);
+
+/* Connects again soon, since there is a new hash secret. */
+void replica_hasten(struct replica *replica, uint64_t now_ms);
 
 /* Makes the next attempt ask for a snapshot, because our data has changed in
  * another way (a promotion, a reload). */

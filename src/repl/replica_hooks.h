@@ -19,6 +19,13 @@ enum replica_applied {
     REPLICA_APPLIED,
     REPLICA_LATER,   /* not now: call replica_go_on when it is possible */
     REPLICA_REFUSED, /* the group does not fit our data */
+    REPLICA_RENEW,   /* it needs a hash secret: a new handshake brings it */
+};
+
+enum replica_learned {
+    REPLICA_LEARNED,
+    REPLICA_LEARNING,   /* call again a little later */
+    REPLICA_NOT_LEARNED /* the owner has logged why */
 };
 
 /* What the owner does for the replica's side. A hook must not call back into
@@ -61,6 +68,12 @@ struct replica_hooks {
      * otherwise one of them might be refused because of a ring that is gone.
      * (The same is necessary at each change of role.) */
     void (*chained)(void *ctx);
+    /* Returns whether the hash secret of this fingerprint is missing here;
+     * NULL: secrets are not asked for. And takes one, as hexadecimal digits,
+     * which has to have that fingerprint. */
+    bool (*wants)(void *ctx, uint64_t fingerprint);
+    enum replica_learned (*learn)(void *ctx, uint64_t fingerprint,
+                                  const char *digits);
     void *ctx;
 };
 

@@ -12,6 +12,7 @@
 enum {
     BACKOFF_MIN_MS = 100,
     BACKOFF_MAX_MS = 5000,
+    REFUSED_MAX_MS = 60 * 1000, /* after snapshots that could not be loaded */
     GOOD_MS = 1000, /* after a link of this age, connect again at once */
     LOG_AGAIN_MS = 60 * 1000
 };
@@ -60,7 +61,8 @@ may_follow(enum replica_stage from, enum replica_stage to)
             1 << STAGE_IDLE | 1 << STAGE_WAITS | 1 << STAGE_SWITCHES,
         [STAGE_AUTHENTICATES] = 1 << STAGE_DIALS,
         [STAGE_GREETS] = 1 << STAGE_DIALS | 1 << STAGE_AUTHENTICATES,
-        [STAGE_ANNOUNCES] = 1 << STAGE_GREETS,
+        [STAGE_SECRETS] = 1 << STAGE_GREETS | 1 << STAGE_SECRETS,
+        [STAGE_ANNOUNCES] = 1 << STAGE_GREETS | 1 << STAGE_SECRETS,
         [STAGE_ASKS] = 1 << STAGE_ANNOUNCES,
         [STAGE_LOADS] = 1 << STAGE_ASKS,
         [STAGE_SWITCHES] = 1 << STAGE_LOADS,
@@ -142,6 +144,29 @@ replica_link_lose(struct replica *replica, uint64_t now_ms)
         now_ms + jittered(replica, replica->retry.backoff_ms);
 }
 
+/* The next snapshot will hardly fare better, and costs the primary as much. */
+void
+replica_link_refuse(struct replica *replica, uint64_t now_ms)
+{
+    uint64_t before = replica->retry.refused_ms;
+
+    memcpy(replica->refused, replica->reason, sizeof(replica->refused));
+    if (replica->secrets.refusal[0] != '\0') {
+        replica_link_explain(replica, "%s Asked for it, the primary said: %s",
+                             replica->refused, replica->secrets.refusal);
+        memcpy(replica->refused, replica->reason, sizeof(replica->refused));
+    }
+    replica->retry.refused_ms = before == 0 ? BACKOFF_MIN_MS : 2 * before;
+    if (replica->retry.refused_ms > REFUSED_MAX_MS) {
+        replica->retry.refused_ms = REFUSED_MAX_MS;
+    }
+    replica_link_lose(replica, now_ms);
+    if (replica->stage == STAGE_WAITS) {
+        replica->retry.at_ms =
+            now_ms + jittered(replica, replica->retry.refused_ms);
+    }
+}
+
 /* Full synchronizations are expensive for the primary: repeated ones are
  * delayed more and more. */
 void
@@ -206,4 +231,13 @@ replica_link_bad(struct replica *replica, const char *why, uint64_t now_ms)
         replica->retry.bad_position = replica->position;
         replica_link_lose(replica, now_ms);
     }
+}
+
+void
+replica_link_say(struct replica *replica, enum replica_stage stage,
+                 const struct slice *argv, size_t argc, uint64_t now_ms)
+{
+    wire_command(&replica->out, argv, argc);
+    replica_link_enter(replica, stage, now_ms);
+    (void)replica_link_flush(replica, now_ms);
 }

@@ -20,12 +20,20 @@ void replica_link_pause(struct replica *replica);
 /* Sends what `out` holds. False: that failed, and the link was closed. */
 bool replica_link_flush(struct replica *replica, uint64_t now_ms);
 
+/* Sends a command to the primary, which begins a stage. */
+void replica_link_say(struct replica *replica, enum replica_stage stage,
+                      const struct slice *argv, size_t argc, uint64_t now_ms);
+
 /* Closes the link without connecting again. */
 void replica_link_drop(struct replica *replica);
 
 /* Closes the link for the reason that was explained; connects again, at once or
  * later. */
 void replica_link_lose(struct replica *replica, uint64_t now_ms);
+
+/* Loses the link because the snapshot cannot be loaded: connects again after a
+ * pause that grows, and tells the primary why. */
+void replica_link_refuse(struct replica *replica, uint64_t now_ms);
 
 /* Loses the link because the primary's stream does not fit our data: the next
  * attempt asks for a snapshot. */

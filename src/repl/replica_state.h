@@ -20,7 +20,8 @@ enum { REPLICA_KEPT_BYTES = 64 << 10, REPLICA_TEXTS = 3 };
 
 /* One step after the other, each within the time-out:
  *
- *   WAITS -> DIALS -> [AUTHENTICATES] -> GREETS -> ANNOUNCES -> ASKS
+ *   WAITS -> DIALS -> [AUTHENTICATES] -> GREETS -> [SECRETS] -> ANNOUNCES
+ *   ANNOUNCES -> ASKS
  *   ASKS -> FOLLOWS                        +CONTINUE
  *   ASKS -> LOADS -> SWITCHES -> FOLLOWS   +FULLRESYNC
  *
@@ -34,6 +35,7 @@ enum replica_stage {
     STAGE_DIALS,
     STAGE_AUTHENTICATES,
     STAGE_GREETS,
+    STAGE_SECRETS,
     STAGE_ANNOUNCES,
     STAGE_ASKS,
     STAGE_LOADS,
@@ -64,9 +66,26 @@ struct replica_retry {
     uint64_t at_ms; /* STAGE_WAITS */
     uint64_t backoff_ms;
     uint64_t doubt_ms; /* least pause after groups that did not fit our data */
-    uint64_t jitter;   /* state of a generator */
+    uint64_t refused_ms;   /* pause after snapshots that could not be loaded */
+    uint64_t jitter;       /* state of a generator */
     uint64_t bad_position; /* of the last bad seal, or REPLICA_NO_POSITION */
     bool distrusted;       /* ask for a snapshot */
+};
+
+enum {
+    REPLICA_SECRETS_MAX = 65,
+    REPLICA_SECRETS_PAGE = 32, /* fingerprints in a line */
+    REPLICA_SECRET_CHARS = 32
+};
+
+/* STAGE_SECRETS: the hash secrets that this link is asked for. */
+struct replica_secrets {
+    size_t listed; /* fingerprints so far */
+    bool asks;     /* all are listed */
+    size_t count, at;
+    uint64_t wanted[REPLICA_SECRETS_MAX];
+    char arrived[REPLICA_SECRET_CHARS + 1]; /* that the owner is to keep */
+    char refusal[128]; /* why the primary gave none; "": it did */
 };
 
 struct replica {
@@ -85,6 +104,7 @@ struct replica {
     uint64_t stage_ms; /* when it began */
     struct replica_link link;
     struct replica_retry retry;
+    struct replica_secrets secrets;
     uint64_t links;              /* how many there have been */
     struct buf gathered;         /* arrived behind the last whole piece */
     struct buf out;              /* scratch, empty between calls */
@@ -95,6 +115,9 @@ struct replica {
     uint64_t read_bytes, read_ms; /* STAGE_LOADS: of the snapshot */
     char reason[STATUS_TEXT_MAX]; /* why there is no link; "": not known */
     char logged[STATUS_TEXT_MAX]; /* the last one that was logged */
+    /* Why the last snapshot could not be loaded, for the primary; "": it could.
+     */
+    char refused[STATUS_TEXT_MAX];
     uint64_t logged_ms;
 };
 

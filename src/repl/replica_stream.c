@@ -33,6 +33,10 @@ apply_group(struct replica *replica, const struct wire_piece *piece,
     case REPLICA_LATER:
         replica_link_pause(replica);
         return false;
+    case REPLICA_RENEW:
+        replica_link_explain(replica, "%s", reason);
+        replica_link_lose(replica, now_ms);
+        return true;
     case REPLICA_REFUSED:
         replica_link_explain(replica,
                              "group %" PRIu64 " does not fit our data: %s",

@@ -6,20 +6,12 @@
 
 #include "base/log.h"
 #include "repl/replica_link.h"
+#include "repl/replica_secrets.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 /* ---- commands to the primary --------------------------------------------- */
-
-static void
-say(struct replica *replica, enum replica_stage stage, const struct slice *argv,
-    size_t argc, uint64_t now_ms)
-{
-    wire_command(&replica->out, argv, argc);
-    replica_link_enter(replica, stage, now_ms);
-    (void)replica_link_flush(replica, now_ms);
-}
 
 static void
 greet(struct replica *replica, uint64_t now_ms)
@@ -33,7 +25,7 @@ greet(struct replica *replica, uint64_t now_ms)
 
     (void)snprintf(version, sizeof(version), "%d", WIRE_VERSION);
     argv[2] = slice_of(version);
-    say(replica, STAGE_GREETS, argv, 5, now_ms);
+    replica_link_say(replica, STAGE_GREETS, argv, 5, now_ms);
 }
 
 static void
@@ -46,7 +38,7 @@ authenticate(struct replica *replica, uint64_t now_ms)
         argv[argc++] = slice_of(replica->options.user);
     }
     argv[argc++] = slice_of(replica->options.password);
-    say(replica, STAGE_AUTHENTICATES, argv, argc, now_ms);
+    replica_link_say(replica, STAGE_AUTHENTICATES, argv, argc, now_ms);
 }
 
 void
@@ -63,7 +55,8 @@ static void
 announce(struct replica *replica, uint64_t now_ms)
 {
     char port[16];
-    struct slice argv[7] = { slice_lit("REPLCONF"),
+    char told[STATUS_TEXT_MAX + 16];
+    struct slice argv[9] = { slice_lit("REPLCONF"),
                              slice_lit("listening-port") };
     size_t argc = 3;
 
@@ -73,11 +66,17 @@ announce(struct replica *replica, uint64_t now_ms)
         argv[argc++] = slice_lit("ip-address");
         argv[argc++] = slice_of(replica->options.announce_ip);
     }
+    if (replica->refused[0] != '\0') {
+        /* An older primary ignores what it does not know of capa. */
+        (void)snprintf(told, sizeof(told), "refused:%s", replica->refused);
+        argv[argc++] = slice_lit("capa");
+        argv[argc++] = slice_of(told);
+    }
     if (replica->slots[0] != '\0') {
         argv[argc++] = slice_lit("slots");
         argv[argc++] = slice_of(replica->slots);
     }
-    say(replica, STAGE_ANNOUNCES, argv, argc, now_ms);
+    replica_link_say(replica, STAGE_ANNOUNCES, argv, argc, now_ms);
 }
 
 static void
@@ -99,8 +98,8 @@ ask(struct replica *replica, uint64_t now_ms)
         argv[2] = slice_of(position);
     }
     replica->link.heard_answer = false;
-    say(replica, STAGE_ASKS, argv, replica_asks_failover(replica) ? 4 : 3,
-        now_ms);
+    replica_link_say(replica, STAGE_ASKS, argv,
+                     replica_asks_failover(replica) ? 4 : 3, now_ms);
 }
 
 void
@@ -134,6 +133,7 @@ replica_talk_step(const struct replica *replica)
     case STAGE_AUTHENTICATES:
         return "AUTH";
     case STAGE_GREETS:
+    case STAGE_SECRETS:
     case STAGE_ANNOUNCES:
         return "REPLCONF";
     default:
@@ -260,7 +260,9 @@ greeted(struct replica *replica, struct slice line, uint64_t now_ms)
         replica->hooks.chained(replica->hooks.ctx);
     }
     if (fits_below(replica)) {
-        announce(replica, now_ms);
+        if (replica_secrets_begin(replica, now_ms)) {
+            announce(replica, now_ms);
+        }
     } else {
         replica_link_lose(replica, now_ms);
     }
@@ -327,7 +329,7 @@ begin_load(struct replica *replica, const struct wire_answer *answer,
                                    sizeof(reason))) {
         replica_link_explain(replica, "the snapshot cannot be loaded: %s",
                              reason);
-        replica_link_lose(replica, now_ms);
+        replica_link_refuse(replica, now_ms);
         return;
     }
     replica->link.reader.phase = WIRE_SNAPSHOT;
@@ -363,6 +365,15 @@ answered(struct replica *replica, struct slice line, uint64_t now_ms)
 }
 
 void
+replica_talk_look(struct replica *replica, uint64_t now_ms)
+{
+    if (replica->stage == STAGE_SECRETS &&
+        replica_secrets_look(replica, now_ms)) {
+        announce(replica, now_ms);
+    }
+}
+
+void
 replica_talk_line(struct replica *replica, struct slice line, uint64_t now_ms)
 {
     bool asked = replica->stage >= STAGE_ASKS;
@@ -376,6 +387,10 @@ replica_talk_line(struct replica *replica, struct slice line, uint64_t now_ms)
         answered(replica, line, now_ms);
     } else if (replica->stage == STAGE_GREETS) {
         greeted(replica, line, now_ms);
+    } else if (replica->stage == STAGE_SECRETS) {
+        if (replica_secrets_line(replica, line, now_ms)) {
+            announce(replica, now_ms);
+        }
     } else if (begins(line, "-")) {
         refused(replica, line, now_ms);
     } else if (asked || !slice_equal(line, slice_lit("+OK"))) {

@@ -14,6 +14,9 @@ const char *replica_talk_step(const struct replica *replica);
 void replica_talk_line(struct replica *replica, struct slice line,
                        uint64_t now_ms);
 
+/* Goes on with what had to wait for the owner. With each tick. */
+void replica_talk_look(struct replica *replica, uint64_t now_ms);
+
 /* Sends our position, or 0 before a snapshot is in place. */
 void replica_talk_acknowledge(struct replica *replica, uint64_t now_ms);
 

@@ -6,10 +6,11 @@
  *   replica                                  primary
  *   [AUTH [user] password]                   +OK
  *   REPLCONF bloomery 1 run <run id>         +BLOOMERY 1 <run id> <chain>
- *   REPLCONF listening-port p [ip-address a] [slots ranges]
- *                                            +OK
- *   PSYNC <history> <position> [FAILOVER]    +CONTINUE <history> <key>
- *     or PSYNC ? -1                          +FULLRESYNC <history> <position>
+ *   REPLCONF hash-secret ?<n>                +<fingerprint> ... or +-
+ *   REPLCONF hash-secret <fingerprint>       +<32 hexadecimal digits>
+ *   REPLCONF listening-port p [ip-address a] [capa refused:<why>] [slots
+ * ranges] +OK PSYNC <history> <position> [FAILOVER]    +CONTINUE <history>
+ * <key> or PSYNC ? -1                          +FULLRESYNC <history> <position>
  *                                              <sequence> <key> <bytes>
  *                                              [<past>]
  *
@@ -26,6 +27,11 @@
  * The replica sends REPLCONF ACK <position> [FACK <position>] each second and
  * after GETACK. The positions are ends of groups: executed, and on its disk.
  * From +FULLRESYNC until the snapshot is in place it sends ACK 0.
+ *
+ * hash-secret lists up to 32 fingerprints of the primary's keyring, from the
+ * n-th on, and gives one of the secrets. Any error means that it gives none; an
+ * older primary knows no such option. refused: why the replica could not load
+ * the last snapshot; an older primary ignores it.
  *
  * chain: run ids from the primary's own primary upwards, separated by commas;
  * "-": none. A replica that finds its own run id there would close a ring. key:

@@ -22,6 +22,7 @@
 #include "server/merge.h"
 #include "server/outgoing.h"
 #include "server/replication_state.h"
+#include "server/secrets.h"
 #include "server/wake.h"
 
 #include <stdio.h>
@@ -76,6 +77,7 @@ dial(void *ctx, uint64_t number, const char *host, unsigned port,
 {
     struct replication *r = ctx;
 
+    r->following.secrets_lacking = 0;
     upstream_dial(&r->following.up, number, host, port, timeout_ms);
 }
 
@@ -190,6 +192,9 @@ apply(void *ctx, const struct wire_piece *group, char *ret_reason,
     bool world = apply_needs_world(r->apply, group->value);
     enum replica_applied applied;
 
+    if (secrets_are_missing(group->value, ret_reason, reason_size)) {
+        return REPLICA_RENEW;
+    }
     if (!following_has_room(r)) {
         r->following.waits_for_room = true;
         return REPLICA_LATER;
@@ -297,6 +302,14 @@ make_room(struct replication *r, uint64_t bytes,
 
     if (used <= limit && bytes <= limit - used) {
         return true;
+    }
+    if (r->following.secrets_lacking > 0) {
+        log_warn("server.replication",
+                 "keeps the data, although there is no memory for both",
+                 "reason=\"the new data may need hash secrets that are not "
+                 "here\" missing=%u",
+                 r->following.secrets_lacking);
+        return false;
     }
     log_warn("server.replication",
              "dropped the data before the new data arrives",
@@ -557,6 +570,29 @@ following_look(struct replication *r)
     set_link_up(r);
 }
 
+/* ---- secrets ------------------------------------------------------------- */
+
+static bool
+wants_secret(void *ctx, uint64_t fingerprint)
+{
+    struct replication *r = ctx;
+    bool wants = secrets_wants(fingerprint);
+
+    r->following.secrets_lacking += wants;
+    return wants;
+}
+
+static enum replica_learned
+learn(void *ctx, uint64_t fingerprint, const char *digits)
+{
+    struct replication *r = ctx;
+    enum replica_learned learned =
+        secrets_learn(r->server->persist, fingerprint, digits);
+
+    r->following.secrets_lacking -= learned == REPLICA_LEARNED;
+    return learned;
+}
+
 const struct replica_hooks following_hooks = { .dial = dial,
                                                .send = send_bytes,
                                                .close = close_link,
@@ -568,7 +604,9 @@ const struct replica_hooks following_hooks = { .dial = dial,
                                                .load_end = load_end,
                                                .load_cancel = load_cancel,
                                                .key = take_key,
-                                               .chained = chained };
+                                               .chained = chained,
+                                               .wants = wants_secret,
+                                               .learn = learn };
 
 /* ---- begin and end ------------------------------------------------------- */
 

@@ -230,6 +230,7 @@ options_reload(struct server *server)
         log_notice("server", "reloaded the configuration", "%s", "");
     }
     conf_fini(&fresh);
+    replication_read_secrets(server);
     (void)mem_set_claim(before);
     (void)systemd_notify("READY=1");
 }

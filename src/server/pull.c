@@ -65,6 +65,12 @@ pulls_free(struct pulls *pulls)
 }
 
 void
+pulls_hasten(struct pulls *pulls)
+{
+    replica_hasten(pulls->replica, replication_now_ms());
+}
+
+void
 pulls_set_options(struct pulls *pulls, const struct replica_options *options,
                   const struct upstream *like)
 {

@@ -90,6 +90,9 @@ const char *pull_state_name(enum pull_state state);
 struct pulls *pulls_new(struct replication *r);
 void pulls_free(struct pulls *pulls);
 
+/* Tries again soon, since there is a new hash secret. */
+void pulls_hasten(struct pulls *pulls);
+
 /* Goes on with what is due: loaded data, adoption, the cut-over. */
 void pulls_look(struct pulls *pulls);
 void pulls_tick(struct pulls *pulls);

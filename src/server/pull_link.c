@@ -13,6 +13,7 @@
 #include "server/pull_adopt.h"
 #include "server/pull_log.h"
 #include "server/pull_state.h"
+#include "server/secrets.h"
 
 #include <stdio.h>
 
@@ -109,6 +110,9 @@ apply(void *ctx, const struct wire_piece *group, char *ret_reason,
     struct gate *gate = replication_gate(pulls->r);
     enum replica_applied applied = REPLICA_LATER;
 
+    if (secrets_are_missing(group->value, ret_reason, reason_size)) {
+        return REPLICA_RENEW;
+    }
     if (!following_has_room(pulls->r)) {
         pulls->waits_for_room = true;
         return REPLICA_LATER;
@@ -359,6 +363,21 @@ pull_link_end(struct pulls *pulls)
     forget_load(pulls);
 }
 
+static bool
+wants_secret(void *ctx, uint64_t fingerprint)
+{
+    (void)ctx;
+    return secrets_wants(fingerprint);
+}
+
+static enum replica_learned
+learn(void *ctx, uint64_t fingerprint, const char *digits)
+{
+    struct pulls *pulls = ctx;
+
+    return secrets_learn(pulls->r->server->persist, fingerprint, digits);
+}
+
 const struct replica_hooks pull_link_hooks = { .dial = dial,
                                                .send = send_bytes,
                                                .close = close_link,
@@ -370,4 +389,6 @@ const struct replica_hooks pull_link_hooks = { .dial = dial,
                                                .load_end = load_end,
                                                .load_cancel = load_cancel,
                                                .key = take_key,
-                                               .chained = chained };
+                                               .chained = chained,
+                                               .wants = wants_secret,
+                                               .learn = learn };

@@ -23,6 +23,7 @@
 #include "server/pull.h"
 #include "server/replication_state.h"
 #include "server/role_change.h"
+#include "server/secrets.h"
 #include "server/slot_drop.h"
 #include "server/slot_orders.h"
 
@@ -116,6 +117,17 @@ replication_apply_conf(struct server *server)
     if (server->replication != NULL) {
         atomic_store(&server->replication->shared.conf_changed, true);
         figures_judge(server);
+    }
+}
+
+void
+replication_read_secrets(struct server *server)
+{
+    struct replication *r = server->replication;
+
+    if (secrets_reload(server->persist) && r != NULL) {
+        replica_hasten(r->replica, replication_now_ms());
+        pulls_hasten(r->pulls);
     }
 }
 

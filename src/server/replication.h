@@ -23,6 +23,10 @@ void replication_begin(struct server *server);
 /* Makes loop 0 read the options in force. Any thread, under the raised gate. */
 void replication_apply_conf(struct server *server);
 
+/* Reads hash secrets that were put into dir, and tries again where one was
+ * missing. */
+void replication_read_secrets(struct server *server);
+
 /* Whether all replicas have acknowledged the whole log. Writes must be
  * paused. */
 bool replication_is_even(struct server *server);

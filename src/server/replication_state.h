@@ -109,6 +109,7 @@ struct following {
     struct buf held; /* what has come of it */
     bool adopting;   /* persist puts the transfer in place */
     bool stores;     /* it is in place, and not on the disk yet */
+    unsigned secrets_lacking; /* of those that the primary has */
 };
 
 /* What other threads read or ask for. */

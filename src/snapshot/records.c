@@ -10,7 +10,6 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "core/keyed.h"
 #include "journal/group.h"
 #include "keyspace/key_hash.h"
 #include "snapshot/crew.h"
@@ -101,18 +100,14 @@ enum snapshot_status
 records_make(const struct record_parser *parser, const struct bloom_env *env,
              const struct record *record, uint64_t offset, struct bloom *bloom)
 {
-    uint64_t known;
-
     switch (codec_init(bloom, &record->head, env)) {
     case BLOOM_OK:
         return SNAPSHOT_OK;
     case BLOOM_SECRET:
-        (void)keyed_fingerprint(&known);
         return section_fail(parser->file, SNAPSHOT_SECRET, offset,
-                            "A filter is keyed with a secret that is not that "
-                            "of hash-secret-file (fingerprints %016" PRIx64
-                            " and %016" PRIx64 ").",
-                            record->head.fingerprint, known);
+                            "A filter needs the hash-secret-file of "
+                            "fingerprint %016" PRIx64 ", which is not here.",
+                            record->head.params.fingerprint);
     default:
         return section_no_memory(parser->file, offset, record->head.line_bytes);
     }

@@ -373,9 +373,7 @@ describe(const struct transfer *transfer, const struct snapshot_error *error,
         (void)snprintf(to, size, "%s A newer server wrote it.", error->text);
         break;
     case SNAPSHOT_SECRET:
-        (void)snprintf(to, size,
-                       "%s A replica needs the hash-secret-file of its "
-                       "primary.",
+        (void)snprintf(to, size, "%s Copy it to hash-secrets in dir.",
                        error->text);
         break;
     case SNAPSHOT_IO:

@@ -206,6 +206,42 @@ copy_text(struct beside *beside, int fd, enum file_deed deed, const char *from,
     return ok;
 }
 
+struct folder {
+    struct beside *beside;
+    const char *from, *to;
+};
+
+static bool
+copy_secret(void *ctx, const char *name)
+{
+    const struct folder *folder = ctx;
+    struct beside *beside = folder->beside;
+    char from[CHECK_PATH_MAX];
+    char to[CHECK_PATH_MAX];
+    int fd = -1;
+    bool ok;
+
+    if (!check_file_join(beside->made->check, folder->from, name, from) ||
+        !check_file_join(beside->made->check, folder->to, name, to) ||
+        !check_file_open(beside->made->check, from, &fd)) {
+        return false;
+    }
+    ok = copy_text(beside, fd, DEED_SECRET, from, to);
+    file_close(fd);
+    return ok;
+}
+
+/* Copies the folder of secrets. */
+static bool
+copy_folder(struct beside *beside, const char *from, const char *to)
+{
+    struct folder folder = { beside, from, to };
+
+    return beside->made->check->without_secrets ||
+           (check_make_dir(beside->made, to) &&
+            check_file_each(beside->made->check, from, copy_secret, &folder));
+}
+
 static bool
 copy_file(void *ctx, const char *name)
 {
@@ -226,6 +262,10 @@ copy_file(void *ctx, const char *name)
     if (!check_file_join(beside->made->check, beside->path, name, from) ||
         !check_file_join(beside->made->check, beside->out, name, to)) {
         return false;
+    }
+    if (stat(from, &status) == 0 && S_ISDIR(status.st_mode) &&
+        deed == DEED_SECRET) {
+        return copy_folder(beside, from, to);
     }
     if (stat(from, &status) != 0 || !S_ISREG(status.st_mode)) {
         return true; /* it has gone, or is not the server's */

@@ -19,6 +19,7 @@
 #include "keyspace/scan.h"
 #include "proto/reply.h"
 #include "proto/scan.h"
+#include "tools/check_card.h"
 #include "tools/check_chain.h"
 #include "tools/check_snapshot.h"
 #include "tools/check_world.h"
@@ -193,7 +194,9 @@ cat_world(struct cat *cat, int fd, const char *path)
     bool ok = check_world_load(world, fd, false, why, sizeof(why));
 
     if (!ok) {
-        tool_complain(&cat->check->tool, CHECK_DAMAGED, "%s: %s", path, why);
+        tool_complain(&cat->check->tool,
+                      check_card_status(check_card_failure(why)), "%s: %s",
+                      path, why);
     }
     ok = ok && keyspace_each(check_world_keyspace(world), on_entry, cat);
     check_world_free(world);

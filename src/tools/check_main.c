@@ -6,7 +6,7 @@
 
 #include "core/keyed.h"
 #include "snapshot/data_files.h"
-#include "snapshot/secret_file.h"
+#include "snapshot/keyring.h"
 #include "tools/check_backup.h"
 #include "tools/check_card.h"
 #include "tools/check_cat.h"
@@ -230,29 +230,45 @@ run(struct check *check, const struct tool_interface *interface,
     }
 }
 
-/* Looks for the secret of the first data directory that has one, or of the one
- * that a journal or snapshot is in. One that we may not read, or that is wrong,
- * counts as missing. */
-static bool
-find_secret(const struct tool_words *words,
-            uint8_t ret_secret[BLOOM_SECRET_BYTES])
+static void
+ignore_wrong(void *ctx, const char *file, const char *reason)
 {
-    static const char *const places[] = { "", "/.." };
-    const char *name = data_files[FILE_SECRET].name;
+    (void)ctx;
+    (void)file;
+    (void)reason;
+}
+
+/* Adds the secrets of the data directories that the words of the command line
+ * name, or are in: a file or a folder of one, or a file of its journal. One that
+ * we may not read, or that is wrong, counts as missing. */
+static void
+find_secrets(const struct tool_words *words)
+{
+    static const char *const places[] = { "/.", "/..", "/.", "/.." };
     char path[4096];
-    char reason[128];
 
     for (int i = 1; i < words->count; i++) {
+        const char *word = words->words[i];
+        const char *slash = strrchr(word, '/');
+        int folder = slash != NULL ? (int)(slash - word) : 0;
+
         for (size_t p = 0; p < sizeof(places) / sizeof(places[0]); p++) {
-            (void)snprintf(path, sizeof(path), "%.4000s%s/%s", words->words[i],
-                           places[p], name);
-            if (secret_file_read(AT_FDCWD, path, ret_secret, reason,
-                                 sizeof(reason)) == SECRET_FILE_READ) {
-                return true;
+            bool of_file = p >= 2; /* the word is no directory */
+            int fd;
+
+            if (of_file && slash == NULL) {
+                (void)snprintf(path, sizeof(path), ".%s", places[p]);
+            } else {
+                (void)snprintf(path, sizeof(path), "%.*s%s",
+                               of_file ? folder : 4000, word, places[p]);
+            }
+            fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+            if (fd >= 0) {
+                (void)keyring_read(fd, ignore_wrong, NULL);
+                file_close(fd);
             }
         }
     }
-    return false;
 }
 
 /* Without the secret, keyed filters are read but not hashed. */
@@ -263,10 +279,9 @@ use_secret(struct check *check, const char *path,
     uint8_t secret[BLOOM_SECRET_BYTES];
     char reason[128];
 
+    find_secrets(words);
     if (path == NULL) {
         (void)keyed_accept_all(true);
-        bloom_use_secret(find_secret(words, secret) ? secret : NULL);
-        explicit_bzero(secret, sizeof(secret));
         return true;
     }
     if (secret_file_read(AT_FDCWD, path, secret, reason, sizeof(reason)) !=
@@ -293,7 +308,7 @@ main(int argc, char **argv)
           0, 0 },
         { "--keep-role", TOOL_OPTION_ON, RESTORE, &check.keep_role, 0, 0 },
         { "--hash-secret-file", TOOL_OPTION_TEXT,
-          VERIFY | SALVAGE | BACKUP | RESTORE, &secret, 0, 0 },
+          VERIFY | SALVAGE | BACKUP | RESTORE | CAT, &secret, 0, 0 },
         { NULL, TOOL_OPTION_ON, 0, NULL, 0, 0 },
     };
     const struct tool_interface interface = { commands, options, usage };

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Keyed filters: they survive what others survive, with the secret's file; with
-# another one a start, a RESTORE and a full synchronization are refused by name; and
-# no command, file or stream shows the secret. ROUNDS=200000 is a long run.
+# another one a start and a RESTORE are refused by name (test_keyring.py has servers that
+# follow each other); and no command, file or stream shows the secret. ROUNDS=200000 is a long run.
 
 import os
 import random
@@ -123,19 +123,6 @@ def test_a_replica_with_the_same_secret_follows(group, rng):
         truth.check(other)
 
 
-def test_a_replica_with_another_secret_is_refused(group):
-    primary, replica = group.node(), group.node()
-    with primary.conn() as conn:
-        conn.call("BF.RESERVE", "plain", "0.01", "100")
-        replicas.follow(replica, primary)      # nothing is keyed
-        replica.conn().call("REPLICAOF", "NO", "ONE")
-        conn.call("BF.RESERVE", "k", "0.01", "100", "HASH", "keyed")
-    replicas.follow(replica, primary, wait=False)
-    wait_until(lambda: REFUSAL in replica.log(), what="the refusal", seconds=30)
-    assert not replicas.link_is_up(replica)
-    assert replica.conn().call("EXISTS", "k") == 0
-
-
 @pytest.mark.parametrize("kept", ["journal", "snapshot"])
 def test_a_start_with_another_secret_is_refused(group, kept):
     node = group.node("--appendonly", "yes" if kept == "journal" else "no")
@@ -185,11 +172,10 @@ def test_a_dump_is_refused_where_the_secret_is_another(group):
         conn.call("BF.INSERT", "k", "HASH", "keyed", "ITEMS", "a", "b")
         dump = conn.call("DUMP", "k")
         at, head = conn.call("BF.SCANDUMP", "k", "0")
-        refusal = "ERR the filter is keyed with a secret that this server does " \
-            "not have (hash-secret-file)"
         for reply in (away.call("RESTORE", "k", "0", dump),
                       away.call("BF.LOADCHUNK", "k", str(at), head)):
-            assert isinstance(reply, resp.Error) and str(reply) == refusal
+            assert isinstance(reply, resp.Error)
+            assert REFUSAL.decode() in str(reply)
         assert away.call("EXISTS", "k") == 0
         assert conn.call("RESTORE", "again", "0", dump) == b"OK"
         while at:

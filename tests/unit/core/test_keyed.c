@@ -85,7 +85,7 @@ TEST(keys_and_fingerprints_are_fixed_for_ever)
     assert_false(keyed_fingerprint(&fingerprint));
     bloom_use_secret(secret_a);
     assert_true(keyed_fingerprint(&fingerprint));
-    key = keyed_derive(seed);
+    key = keyed_derive(fingerprint, seed);
     assert_true(fingerprint == 0x3693cf37bbe4d093U);
     assert_true(key.k0 == 0x60b7629bbd12ed27U);
     assert_true(key.k1 == 0x9881ee803139e559U);
@@ -99,14 +99,14 @@ TEST(each_seed_and_each_secret_has_its_key)
     struct siphash_key a, b, c;
 
     bloom_use_secret(secret_a);
-    a = keyed_derive(seed);
     assert_true(keyed_fingerprint(&one));
+    a = keyed_derive(one, seed);
     seed[31] = 1;
-    b = keyed_derive(seed);
+    b = keyed_derive(one, seed);
     seed[31] = 0;
     bloom_use_secret(secret_b);
-    c = keyed_derive(seed);
     assert_true(keyed_fingerprint(&other));
+    c = keyed_derive(other, seed);
     assert_true(one != other);
     assert_true(keyed_is_known(other));
     assert_false(keyed_is_known(one));
@@ -378,4 +378,100 @@ TEST(eight_chosen_items_force_an_answer_of_plain_filters_only)
     bloom_free(plain, NULL);
     bloom_free(keyed, NULL);
     bloom_use_secret(NULL);
+}
+
+/* ---- the keyring --------------------------------------------------------- */
+
+static uint8_t *
+numbered_secret(unsigned number, uint8_t ret_secret[BLOOM_SECRET_BYTES])
+{
+    memset(ret_secret, 0xA5, BLOOM_SECRET_BYTES);
+    ret_secret[0] = (uint8_t)number;
+    ret_secret[1] = (uint8_t)(number >> 8);
+    return ret_secret;
+}
+
+/* Two secrets with one seed would unite to a filter that misses items. */
+TEST(a_filter_keeps_the_secret_of_its_fingerprint)
+{
+    struct bloom_params params = { .struct_size = sizeof(params) };
+    struct bloom *of_a;
+    struct bloom *of_b;
+    struct bloom *again;
+    struct bloom_hash hash;
+
+    bloom_use_secret(secret_a);
+    of_a = make_keyed(1000, 500, BLOOM_NATIVE);
+    bloom_use_secret(secret_b);
+    of_b = make_keyed(1000, 500, BLOOM_NATIVE);
+    bloom_get_params(of_a, &params);
+    assert_true(params.fingerprint == keyed_fingerprint_of(secret_a));
+    assert_string_equal(bloom_difference(of_a, of_b), "hash secrets");
+    assert_int_equal(bloom_new(&params, NULL, &again), BLOOM_SECRET);
+    assert_int_equal(bloom_add_secret(secret_a), BLOOM_OK);
+    assert_int_equal(bloom_new(&params, NULL, &again), BLOOM_OK);
+    hash = bloom_hash(again, "item", 4);
+    assert_true(hash.high == bloom_hash(of_a, "item", 4).high);
+    assert_true(hash.high != bloom_hash(of_b, "item", 4).high);
+    assert_null(bloom_difference(of_a, again));
+    params.fingerprint = 0;
+    bloom_free(again, NULL);
+    assert_int_equal(bloom_new(&params, NULL, &again), BLOOM_OK);
+    assert_true(bloom_hash(again, "item", 4).high ==
+                bloom_hash(of_b, "item", 4).high);
+    bloom_free(again, NULL);
+    bloom_free(of_a, NULL);
+    bloom_free(of_b, NULL);
+}
+
+TEST(a_dump_of_another_secret_comes_back_as_it_was)
+{
+    uint8_t other[BLOOM_SECRET_BYTES];
+    uint64_t incarnation;
+    struct bloom *bloom;
+    struct bloom *again;
+    uint8_t *bytes;
+    uint64_t len;
+
+    bloom_use_secret(numbered_secret(9999, other));
+    bloom = make_keyed(1000, 500, BLOOM_DELETABLE);
+    len = codec_dump_bytes(bloom);
+    bytes = malloc((size_t)len);
+    codec_dump(bloom, 7, bytes);
+    bloom_use_secret(secret_a);
+    assert_int_equal(codec_load(bytes, (size_t)len, NULL, &incarnation, &again),
+                     BLOOM_SECRET);
+    assert_int_equal(bloom_add_secret(other), BLOOM_OK);
+    assert_int_equal(codec_load(bytes, (size_t)len, NULL, &incarnation, &again),
+                     BLOOM_OK);
+    assert_true(bloom_hash(again, "x", 1).high ==
+                bloom_hash(bloom, "x", 1).high);
+    free(bytes);
+    bloom_free(bloom, NULL);
+    bloom_free(again, NULL);
+}
+
+TEST(a_keyring_has_a_bound_and_gives_what_it_has)
+{
+    uint64_t listed[KEYED_MAX];
+    uint8_t secret[BLOOM_SECRET_BYTES];
+    uint8_t got[BLOOM_SECRET_BYTES];
+    size_t before;
+
+    bloom_use_secret(secret_a);
+    before = keyed_list(listed);
+    for (unsigned i = 0; keyed_list(listed) < KEYED_MAX; i++) {
+        assert_int_equal(bloom_add_secret(numbered_secret(i, secret)),
+                         BLOOM_OK);
+        assert_int_equal(bloom_add_secret(secret), BLOOM_OK); /* once */
+        assert_int_equal(keyed_list(listed), before + i + 1);
+        assert_true(keyed_reveal(keyed_fingerprint_of(secret), got));
+        assert_memory_equal(got, secret, sizeof(got));
+    }
+    assert_int_equal(bloom_add_secret(numbered_secret(5000, secret)),
+                     BLOOM_LIMIT);
+    assert_false(keyed_reveal(keyed_fingerprint_of(secret), got));
+    assert_false(keyed_is_held(keyed_fingerprint_of(secret)));
+    assert_int_equal(bloom_add_secret(secret_a), BLOOM_OK); /* the own one */
+    assert_int_equal(listed[0], keyed_fingerprint_of(secret_a));
 }

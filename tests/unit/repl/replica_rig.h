@@ -43,8 +43,14 @@ struct rig {
     struct wire_answer answer;
     struct buf loaded;
     uint64_t key;
+    uint64_t held;               /* a fingerprint that is not asked for */
+    enum replica_learned learns; /* answer of learn */
+    struct buf learnt;           /* "fingerprint=digits;" */
 };
 struct rig *rig_new(void);
+
+/* asks: for hash secrets. */
+struct rig *rig_new_asking(bool asks);
 void rig_free(struct rig *rig);
 void follow(struct rig *rig);
 

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A log names a secret where a keyed filter is created, and where one comes
+ * whole.
+ */
+#include "server/secrets.h"
+
+#include "base/hex.h"
+#include "base/log.h"
+#include "core/codec.h"
+#include "core/keyed.h"
+#include "engine/effect_words.h"
+#include "persist/hash_secret.h"
+#include "persist/learn.h"
+#include "proto/batch.h"
+#include "proto/scan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PAYLOAD_AT = 3 /* of RESTORE and of BF.LOADCHUNK */ };
+
+bool
+secrets_wants(uint64_t fingerprint)
+{
+    return !keyed_is_held(fingerprint);
+}
+
+enum replica_learned
+secrets_learn(struct persist *persist, uint64_t fingerprint, const char *digits)
+{
+    uint8_t secret[BLOOM_SECRET_BYTES];
+    enum replica_learned learned = REPLICA_NOT_LEARNED;
+
+    if (!hex_get_bytes(slice_of(digits), secret, sizeof(secret)) ||
+        keyed_fingerprint_of(secret) != fingerprint) {
+        log_warn("server.secrets",
+                 "refused a hash secret: it is not that of its fingerprint",
+                 "fingerprint=%016" PRIx64, fingerprint);
+        return REPLICA_NOT_LEARNED;
+    }
+    switch (learn_secret(persist, secret)) {
+    case LEARN_DONE:
+        learned = REPLICA_LEARNED;
+        break;
+    case LEARN_RUNS:
+        learned = REPLICA_LEARNING;
+        break;
+    case LEARN_FAILED:
+        break;
+    }
+    explicit_bzero(secret, sizeof(secret));
+    return learned;
+}
+
+bool
+secrets_reload(struct persist *persist)
+{
+    unsigned added = hash_secret_read_others(persist);
+
+    if (added > 0) {
+        log_notice("server.secrets", "read hash secrets", "new=%u", added);
+    }
+    return added > 0;
+}
+
+/* ---- what a group needs -------------------------------------------------- */
+
+/* Most groups have none of these words. */
+static bool
+may_need(struct slice commands)
+{
+    static const char *const words[] = { "FINGERPRINT", "RESTORE",
+                                         "BF.LOADCHUNK" };
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (memmem(commands.data, commands.len, words[i], strlen(words[i])) !=
+            NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Returns the fingerprint that a command names; 0: none. */
+static uint64_t
+named(const struct slice *argv, size_t argc)
+{
+    struct codec_head head;
+    uint64_t fingerprint = 0;
+
+    if (slice_is_word(argv[0], "bf.insert")) {
+        size_t end = insert_words_of(argv, argc).list;
+
+        for (size_t i = 2; i + 1 < end; i++) {
+            if (slice_is_word(argv[i], "fingerprint") &&
+                hex_parse_u64(argv[i + 1], &fingerprint)) {
+                return fingerprint;
+            }
+        }
+    } else if (argc > PAYLOAD_AT &&
+               (slice_is_word(argv[0], "restore") ||
+                slice_is_word(argv[0], "bf.loadchunk")) &&
+               codec_read_head(argv[PAYLOAD_AT].data, argv[PAYLOAD_AT].len,
+                               &head) == BLOOM_OK) {
+        return head.params.fingerprint;
+    }
+    return 0;
+}
+
+bool
+secrets_are_missing(struct slice commands, char *ret_reason, size_t reason_size)
+{
+    static const struct parse_limits limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX,
+                                                false };
+    struct batch batch = { 0 };
+    uint64_t missing = 0;
+    size_t begin = 0;
+    size_t at = 0;
+
+    if (!may_need(commands)) {
+        return false;
+    }
+    do {
+        begin = at;
+        batch_clear(&batch);
+        if (scan_commands(commands, &limits, &batch, &at) != OK) {
+            break; /* the executor says what is wrong */
+        }
+        for (uint32_t i = 0; i < batch.count && missing == 0; i++) {
+            uint64_t fingerprint = named(&batch.argv[batch.command[i].first],
+                                         batch.command[i].argc);
+
+            missing = fingerprint != 0 && !keyed_is_held(fingerprint)
+                          ? fingerprint
+                          : 0;
+        }
+    } while (at > begin && missing == 0);
+    batch_fini(&batch);
+    if (missing != 0) {
+        (void)snprintf(ret_reason, reason_size,
+                       "the log needs the hash secret of fingerprint "
+                       "%016" PRIx64 ", which is not here (hash-secret-file)",
+                       missing);
+    }
+    return missing != 0;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A file whose secret has another fingerprint than its name is not used: a
+ * copy under a wrong name would be looked for in vain later.
+ */
+#include "snapshot/keyring.h"
+
+#include "base/err.h"
+#include "base/file.h"
+#include "base/hex.h"
+#include "core/keyed.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { DIGITS = 2 * BLOOM_SECRET_BYTES, FOLDER_MODE = 0700 };
+
+/* Opens the folder; -1: there is none. */
+static int
+open_folder(int dir_fd)
+{
+    return openat(dir_fd, KEYRING_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Reads one file. Returns whether its secret is new. */
+static bool
+read_one(int folder_fd, const char *name, keyring_wrong_fn *wrong, void *ctx)
+{
+    uint8_t secret[BLOOM_SECRET_BYTES];
+    char reason[128] = "";
+    uint64_t fingerprint;
+    bool added = false;
+
+    if (!hex_parse_u64(slice_of(name), &fingerprint)) {
+        return false; /* of an editor, or a temporary one */
+    }
+    if (secret_file_read(folder_fd, name, secret, reason, sizeof(reason)) !=
+        SECRET_FILE_READ) {
+        wrong(ctx, name, reason);
+        return false;
+    }
+    if (keyed_fingerprint_of(secret) != fingerprint) {
+        (void)snprintf(reason, sizeof(reason),
+                       "its secret has the fingerprint %016llx",
+                       (unsigned long long)keyed_fingerprint_of(secret));
+        wrong(ctx, name, reason);
+    } else if (!keyed_is_held(fingerprint)) {
+        added = bloom_add_secret(secret) == BLOOM_OK;
+        if (!added) {
+            wrong(ctx, name, "there are too many");
+        }
+    }
+    explicit_bzero(secret, sizeof(secret));
+    return added;
+}
+
+/* Adds the secret of the directory itself, which is not the own one where
+ * hash-secret-file names another. */
+static bool
+read_hash_secret(int dir_fd)
+{
+    uint8_t secret[BLOOM_SECRET_BYTES];
+    char reason[128];
+    bool added = secret_file_read(dir_fd, KEYRING_OWN_NAME, secret, reason,
+                                  sizeof(reason)) == SECRET_FILE_READ &&
+                 !keyed_is_held(keyed_fingerprint_of(secret)) &&
+                 bloom_add_secret(secret) == BLOOM_OK;
+
+    explicit_bzero(secret, sizeof(secret));
+    return added;
+}
+
+unsigned
+keyring_read(int dir_fd, keyring_wrong_fn *wrong, void *ctx)
+{
+    int folder_fd = open_folder(dir_fd);
+    DIR *folder = folder_fd >= 0 ? file_list_dir(folder_fd) : NULL;
+    const struct dirent *entry;
+    unsigned added = read_hash_secret(dir_fd);
+
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): the stream has one thread */
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        if (entry->d_name[0] != '.' &&
+            read_one(folder_fd, entry->d_name, wrong, ctx)) {
+            added++;
+        }
+    }
+    if (folder != NULL) {
+        (void)closedir(folder);
+    }
+    if (folder_fd >= 0) {
+        file_close(folder_fd);
+    }
+    return added;
+}
+
+int
+keyring_write(int dir_fd, const uint8_t secret[BLOOM_SECRET_BYTES])
+{
+    char name[KEYRING_DIGITS + 1] = "";
+    char text[DIGITS + 2];
+    int folder_fd;
+    int error = 0;
+
+    if (mkdirat(dir_fd, KEYRING_NAME, FOLDER_MODE) == 0) {
+        error = file_sync_dir(dir_fd);
+    } else if (errno != EEXIST) {
+        return errno;
+    }
+    folder_fd = open_folder(dir_fd);
+    if (folder_fd < 0) {
+        return errno;
+    }
+    hex_put_u64(name, keyed_fingerprint_of(secret));
+    hex_put_bytes(text, secret, BLOOM_SECRET_BYTES);
+    text[DIGITS] = '\n';
+    if (error == 0) {
+        error =
+            file_replace(folder_fd, name, (struct slice){ text, DIGITS + 1 });
+    }
+    explicit_bzero(text, sizeof(text));
+    file_close(folder_fd);
+    return error;
+}
+
+int
+keyring_write_all(int dir_fd)
+{
+    uint64_t listed[KEYED_MAX];
+    size_t count = keyed_list(listed);
+    uint8_t secret[BLOOM_SECRET_BYTES];
+    uint64_t own = 0;
+    bool has_own = keyed_fingerprint(&own);
+    int error = 0;
+
+    for (size_t i = 0; i < count && error == 0; i++) {
+        if (has_own && listed[i] == own) {
+            continue;
+        }
+        CHECK(keyed_reveal(listed[i], secret));
+        error = keyring_write(dir_fd, secret);
+    }
+    explicit_bzero(secret, sizeof(secret));
+    return error;
+}
+
+uint64_t
+keyring_fingerprint(const uint8_t secret[BLOOM_SECRET_BYTES])
+{
+    return keyed_fingerprint_of(secret);
+}
+
+bool
+keyring_holds(uint64_t fingerprint)
+{
+    return keyed_is_held(fingerprint);
+}
+
+bool
+keyring_is_full(void)
+{
+    uint64_t listed[KEYED_MAX];
+    uint64_t own;
+
+    return keyed_list(listed) ==
+           KEYED_OTHERS_MAX + (keyed_fingerprint(&own) ? 1U : 0U);
+}

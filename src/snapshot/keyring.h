@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The files of the keyring (core/keyed.h): in a data directory the folder
+ * hash-secrets has the secrets of filters that were made elsewhere, each in a
+ * file of the form of hash-secret, named by its fingerprint. A secret that was
+ * learnt is written before a filter needs it, and is never removed.
+ */
+#pragma once
+
+#include "snapshot/secret_file.h"
+
+#include <stdint.h>
+
+#define KEYRING_NAME     "hash-secrets"
+#define KEYRING_OWN_NAME "hash-secret"
+enum { KEYRING_DIGITS = 16 /* of a fingerprint */ };
+
+/* Adds the secrets of a data directory to the process's keyring: hash-secret,
+ * and those of the folder. Calls wrong
+ * for each file that is none. Returns how many were new. */
+typedef void keyring_wrong_fn(void *ctx, const char *file, const char *reason);
+unsigned keyring_read(int dir_fd, keyring_wrong_fn *wrong, void *ctx);
+
+/* For rooms that do not see core: what core/keyed.h says. */
+uint64_t keyring_fingerprint(const uint8_t secret[BLOOM_SECRET_BYTES]);
+bool keyring_holds(uint64_t fingerprint);
+bool keyring_is_full(void);
+
+/* Writes a secret, as file_replace does. Returns 0 or errno. */
+int keyring_write(int dir_fd, const uint8_t secret[BLOOM_SECRET_BYTES]);
+
+/* Writes all secrets but the own one. */
+int keyring_write_all(int dir_fd);

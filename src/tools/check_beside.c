@@ -221,6 +221,9 @@ copy_secret(void *ctx, const char *name)
     int fd = -1;
     bool ok;
 
+    if (name[0] == '.') {
+        return true;
+    }
     if (!check_file_join(beside->made->check, folder->from, name, from) ||
         !check_file_join(beside->made->check, folder->to, name, to) ||
         !check_file_open(beside->made->check, from, &fd)) {

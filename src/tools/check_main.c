@@ -4,6 +4,7 @@
  */
 #include "tools/check.h"
 
+#include "base/file.h"
 #include "core/keyed.h"
 #include "snapshot/data_files.h"
 #include "snapshot/keyring.h"
@@ -106,7 +107,8 @@ static const struct tool_command commands[] = {
              "printed that\n"
              "follows damage, or that a start would cut off.\n"
              "\n"
-             "  --resp  for `redis-cli --pipe`\n" },
+             "  --resp                   for `redis-cli --pipe`\n"
+             "  --hash-secret-file FILE  the secret of keyed filters\n" },
     { "salvage",
       "Usage: bloomery-check salvage [--json] PATH OUT\n"
       "\n"
@@ -239,8 +241,8 @@ ignore_wrong(void *ctx, const char *file, const char *reason)
 }
 
 /* Adds the secrets of the data directories that the words of the command line
- * name, or are in: a file or a folder of one, or a file of its journal. One that
- * we may not read, or that is wrong, counts as missing. */
+ * name, or are in: a file or a folder of one, or a file of its journal. One
+ * that we may not read, or that is wrong, counts as missing. */
 static void
 find_secrets(const struct tool_words *words)
 {

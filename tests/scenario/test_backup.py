@@ -209,6 +209,8 @@ OPTIONS = ("--merge-on-heal", "yes", "--sidecar-port-offset", neighbour.OFFSET,
 # Their names are the test's, or come from options.
 BY_OPTION = {"bloomery.snapshot", "journal", "pid", "log"}
 # Rows of the list that a healthy server does not leave.
+OTHER_SECRET = "00112233445566778899aabbccddeeff\n"
+OTHER_FINGERPRINT = "73cda022bda506a9"
 SELDOM = {"replication.state.damaged", "heal-*.log", "heal-*.log.damaged",
           "quarantine-*.resp", "*.stale-*", "*.tmp", "*.new", "*.arriving"}
 
@@ -226,6 +228,10 @@ def full_server(start_server, data, node):
     """A server that leaves each file that the list has."""
     data.mkdir()
     (data / "users.acl").touch()
+    (data / "hash-secrets").mkdir(0o700)
+    learnt = data / "hash-secrets" / OTHER_FINGERPRINT
+    learnt.write_text(OTHER_SECRET)
+    learnt.chmod(0o600)
     server = start_server("--dir", data, "--appendonly", "yes", "--sidecar-of",
                           node.address, "--aclfile", data / "users.acl",
                           "--pidfile", data / "pid", "--logfile", data / "log",
@@ -265,6 +271,11 @@ def test_the_list_names_what_a_server_leaves(tmp_path, start_server):
                 if fnmatch.fnmatchcase(n, row) and rows[row][2] != "-"}
         got = {p.name for p in (tmp_path / "out").iterdir()}
         assert got == want | {"bloomery.snapshot", "journal"}
+        copy = tmp_path / "out/hash-secrets" / OTHER_FINGERPRINT
+        assert copy.read_text() == OTHER_SECRET
+        assert copy.stat().st_mode & 0o777 == 0o600
+        check("backup", "--without-secrets", data, tmp_path / "public")
+        assert not (tmp_path / "public/hash-secrets").exists()
         server.kill()
 
 

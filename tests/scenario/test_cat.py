@@ -4,6 +4,7 @@
 # another server, whatever was changed, in which way.
 
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,46 @@ def test_the_log_of_every_change_makes_the_same_data(start_server, when):
                     "DEBUG", "DIGEST-VALUE", key), (db, key)
     assert not found
     assert replicas.digest(source) == replicas.digest(target)
+
+
+@pytest.mark.parametrize("secret", ["own", "given", "missing"])
+def test_a_base_made_under_writes_to_a_keyed_filter_is_shown(start_server,
+                                                              tmp_path, secret):
+    source = start_server(*OPTIONS)
+    done = threading.Event()
+
+    def write():
+        with source.conn() as conn:
+            i = 0
+            while not done.is_set():
+                conn.pipeline([("BF.ADD", "k%d" % (i % 50), str(i + j))
+                               for j in range(100)])
+                i += 100
+
+    with source.conn() as conn:
+        for i in range(50):
+            conn.call("BF.RESERVE", "k%d" % i, "0.001", "100000", "HASH", "keyed")
+        writer = threading.Thread(target=write)
+        writer.start()
+        rewrite(conn)
+        done.set()
+        writer.join()
+    data = Path(source.folder)
+    base = max((data / "journal").glob("base-*"), key=lambda p: int(p.name[5:]))
+    if secret == "own":
+        assert cat(base).count(b"RESTORE") == 50
+        return
+    alone = tmp_path / "alone"
+    alone.write_bytes(base.read_bytes())
+    if secret == "given":
+        assert cat("--hash-secret-file", data / "hash-secret",
+                   alone).count(b"RESTORE") == 50
+        return
+    program = Path(servers.server_binary()).with_name("bloomery-check")
+    got = subprocess.run([str(program), "cat", str(alone)], capture_output=True,
+                         timeout=60 * servers.time_factor())
+    if got.returncode != 0:     # it had effects, which cannot be executed
+        assert got.returncode == 3 and b"hash-secret-file" in got.stderr, got
 
 
 def rewrite(conn):

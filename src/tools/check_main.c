@@ -155,6 +155,7 @@ static const struct tool_command commands[] = {
       "\n"
       "  --json                   one JSON object a line, for each file and "
       "directory\n"
+      "  --verbose                describes what is intact, too\n"
       "  --without-secrets        leaves out hash-secret, users and passwords\n"
       "  --hash-secret-file FILE  the secret of keyed filters\n" },
     { "restore",
@@ -172,6 +173,7 @@ static const struct tool_command commands[] = {
       "  --json                   one JSON object a line, for each file and "
       "directory\n"
       "  --keep-role              the server has the role that was\n"
+      "  --verbose                describes what is intact, too\n"
       "  --without-secrets        leaves out hash-secret, users and passwords\n"
       "  --hash-secret-file FILE  the secret of keyed filters\n" },
     { NULL, NULL },

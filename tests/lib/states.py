@@ -27,7 +27,7 @@ import zlib
 from collections import namedtuple
 from pathlib import Path
 
-from lib import replicas, resp, servers, shim, slots
+from lib import neighbour, replicas, resp, servers, shim, slots
 from lib.replicas import info
 from lib.servers import time_factor, wait_until
 
@@ -41,8 +41,11 @@ Cell = namedtuple("Cell", "state event seed")
 Outcome = namedtuple("Outcome", "cell problem seconds acknowledged")
 
 STATES, EVENTS = {}, {}
-# Pairs in which the server rightly ends.
-UNFAIR = {("loading", "directory vanishes"): "files that it has not read are gone"}
+UNFAIR = {
+    ("loading", "directory vanishes"): "files that it has not read are gone",
+    ("beside a node, no journal", "a new replica"):
+        "a replica has more than a start finds; an operator must say who leads",
+}
 
 
 def state(name, world, *options, ends=False):
@@ -495,6 +498,41 @@ class Follows(Leads):
         """A replica's data is its primary's: check_end compares both."""
         if self.leads is self.subject or server is not self.subject:
             super().check_items(server, where)
+
+
+class Beside(World):
+    """The server stands beside a made-up cluster node, which owns all slots."""
+
+    def __init__(self, cell, options):
+        self.node = neighbour.Neighbour()
+        super().__init__(cell, ["--sidecar-of", self.node.address,
+                                "--sidecar-lease-ms", 5000, *neighbour.EMPTY,
+                                *options])
+        self.await_slots()
+
+    def await_slots(self):
+        """It serves a moment after it has said so: when it has a lease."""
+        wait_until(lambda: self.ask("BF.EXISTS", KEYS[0], "none") == 0, 20,
+                   "it serves the slots")
+
+    def lift(self):
+        self.node.say(silent=False)
+        super().lift()
+
+    def settle(self):
+        self.await_slots()
+        super().settle()
+
+    def start_again(self):
+        super().start_again()
+        try:
+            self.await_slots()
+        except AssertionError as problem:
+            raise Broken("after a start: %s" % problem)
+
+    def close(self):
+        super().close()
+        self.node.close()
 
 
 # ---- the runner --------------------------------------------------------------

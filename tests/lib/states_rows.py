@@ -8,10 +8,10 @@ import shutil
 import signal
 import threading
 
-from lib import shim, slots
+from lib import neighbour, shim, slots
 from lib.replicas import info
 from lib.servers import wait_until
-from lib.states import Follows, Leads, World, event, state
+from lib.states import Beside, Follows, Leads, World, event, state
 
 BASE = ["base.tmp", "base"]
 SNAPSHOT = ["snapshot.tmp", "snapshot"]
@@ -247,6 +247,34 @@ def heal_pending(world):
     world.proxy.up = True
 
 
+# ---- states beside a cluster node --------------------------------------------
+
+@state("beside a node", Beside)
+def beside_a_node(world):
+    pass
+
+
+@state("beside a node, no journal", Beside, "--appendonly", "no")
+def beside_a_node_without_journal(world):
+    no_journal(world)
+
+
+@state("beside a node, rewrite running", Beside)
+def beside_a_node_rewriting(world):
+    rewrite_running(world)
+
+
+@state("beside a node, lease lost", Beside)
+def lease_lost(world):
+    world.node.say(silent=True)
+    neighbour.wait_lease(world.subject, has=False)
+
+
+@state("beside a node, sync hanging", Beside)
+def beside_a_node_sync_hangs(world):
+    sync_hanging(world)
+
+
 # ---- events ------------------------------------------------------------------
 
 @event("nothing")
@@ -373,7 +401,7 @@ def lose_directory(world):
     world.writer.rest()
     world.ledger.doubt()
     world.lost_files = True
-    if world.rng.random() < 0.5:
+    if world.rng.random() < 0.5 or not world.data.exists():
         shutil.rmtree(world.data, ignore_errors=True)
     else:
         os.rename(world.data, str(world.data) + ".moved%d" % world.rng.getrandbits(32))

@@ -198,6 +198,19 @@ await_journal(struct request *req, uint64_t *failures)
     return ERR_AGAIN;
 }
 
+/* Whether appendonly is set. If it was on already, an earlier CONFIG SET may
+ * still wait. */
+static bool
+names_journal(const struct request *req)
+{
+    for (size_t i = 2; i < req->argc; i += 2) {
+        if (slice_is_word(req->argv[i], "appendonly")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Replies when every change is journaled. A transaction cannot wait. */
 static enum err
 begin_to_await(struct request *req)
@@ -239,7 +252,7 @@ set_in(struct request *req, struct conf *fresh)
     }
     conf_take(service->conf, fresh, &changes);
     service->conf_changed(service->ctx, &changes);
-    if (changes.changed[CONF_OPTION_appendonly] && service->conf->appendonly) {
+    if (service->conf->appendonly && names_journal(req)) {
         return begin_to_await(req);
     }
     reply_ok(req->reply);

@@ -218,6 +218,9 @@ def test_a_journal_that_is_switched_on_keeps_what_follows_the_reply(group, tmp_p
         wait_until(lambda: info(server, "persistence")["journal_state"] == "building")
         assert other.call("BF.ADD", "key", "meanwhile") == 1
         assert info(server, "persistence")["journal_state"] == "building"
+        # A second one has nothing to change, and waits all the same.
+        assert other.call("CONFIG", "SET", "appendonly", "yes") == b"OK"
+        assert info(server, "persistence")["journal_state"] == "on"
         assert conn.read() == b"OK"
     assert info(server, "persistence")["journal_state"] == "on"
     added = ["meanwhile"]

@@ -26,8 +26,13 @@ struct journal_hooks {
     void *ctx;
 };
 
-/* What a log is tapped for. */
-enum journal_tap_use { JOURNAL_TAP_REPLICAS, JOURNAL_TAP_WALK, JOURNAL_TAPS };
+/* What a log is tapped for: replicas, and walks, of which there may be two. */
+enum journal_tap_use {
+    JOURNAL_TAP_REPLICAS,
+    JOURNAL_TAP_WALK,
+    JOURNAL_TAP_SYNC,
+    JOURNAL_TAPS
+};
 
 /* Receives every byte of the log in order. Called under the
  * journal's mutex, by the thread that appends or closes a group (the writer,

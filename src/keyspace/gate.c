@@ -23,7 +23,7 @@ struct gate_slot {
 struct gate {
     _Alignas(64) atomic_bool raised; /* read by all, rarely written */
     atomic_uint owner;               /* the raiser once it is alone */
-    unsigned threads; /* loops; the walking thread has a slot behind theirs */
+    unsigned threads; /* loops; walking threads have slots behind theirs */
     bool shared;      /* several threads enter */
     size_t bytes;
     struct longest_span raised_at;        /* the owner's */
@@ -38,8 +38,8 @@ static const unsigned NOBODY = UINT_MAX;
 struct gate *
 gate_try_new(unsigned threads)
 {
-    size_t bytes =
-        sizeof(struct gate) + (threads + 1) * sizeof(struct gate_slot);
+    size_t bytes = sizeof(struct gate) +
+                   (threads + GATE_WALKERS) * sizeof(struct gate_slot);
     struct gate *gate = mem_try_lines(bytes);
 
     CHECK(threads > 0);
@@ -96,7 +96,7 @@ gate_try_enter(struct gate *gate, unsigned thread)
     if (!gate->shared) {
         return true;
     }
-    CHECK(thread <= gate->threads);
+    CHECK(thread < gate->threads + GATE_WALKERS);
     inside = &gate->slots[thread].inside;
     atomic_store(inside, true);
     if (__builtin_expect(!atomic_load(&gate->raised), 1)) {
@@ -135,7 +135,7 @@ gate_leave(struct gate *gate, unsigned thread)
 static bool
 any_inside(const struct gate *gate)
 {
-    for (unsigned i = 0; i <= gate->threads; i++) {
+    for (unsigned i = 0; i < gate->threads + GATE_WALKERS; i++) {
         if (atomic_load(&gate->slots[i].inside)) {
             return true;
         }
@@ -156,7 +156,7 @@ gate_raise(struct gate *gate, unsigned thread)
 {
     CHECK(thread != NOBODY && !gate_is_mine(gate, thread));
     if (gate->shared) {
-        CHECK(thread > gate->threads ||
+        CHECK(thread >= gate->threads + GATE_WALKERS ||
               !atomic_load(&gate->slots[thread].inside));
         pthread_mutex_lock(&gate->raisers);
         atomic_store(&gate->raised, true);

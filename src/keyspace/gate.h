@@ -18,8 +18,10 @@
 
 struct gate;
 
-/* For so many loops, and one thread beside them that walks through the keys: it
- * enters too, and its index is `threads`. Returns NULL without memory. */
+/* For so many loops, and threads beside them that walk through the keys: they
+ * enter too, and their indexes begin at `threads`. Returns NULL without memory.
+ */
+enum { GATE_WALKERS = 2 };
 struct gate *gate_try_new(unsigned threads);
 void gate_free(struct gate *gate);
 

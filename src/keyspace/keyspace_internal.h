@@ -9,6 +9,7 @@
 #include "keyspace/access.h"
 #include "keyspace/entry.h"
 #include "keyspace/expire.h"
+#include "keyspace/gate.h"
 #include "keyspace/stripe_lock.h"
 #include "keyspace/table.h"
 
@@ -55,7 +56,8 @@ struct keyspace {
     struct access access; /* must be the first: keyspace_access */
     atomic_bool keeps_expired;
     bool shared;     /* several threads take locks: walk.h */
-    bool walks;      /* a walk is under way; under the gate */
+    unsigned walks;  /* a bit for each walk under way; under the gate */
+    unsigned shares; /* keyspace_share; loop 0's */
     unsigned shards; /* of counts */
     struct gate *gate;
     struct keyspace_expiry expiry;
@@ -85,8 +87,8 @@ struct keyspace {
     unsigned defrag_stripe;
     uint32_t defrag_turns; /* over all stripes */
     uint64_t defrag_cursor;
-    /* A bit is set while a walk has to come back to the stripe. */
-    _Atomic uint64_t again[OCCUPIED_WORDS];
+    /* A bit is set while that walk has to come back to the stripe. */
+    _Atomic uint64_t again[GATE_WALKERS][OCCUPIED_WORDS];
 };
 
 static inline uint32_t

@@ -47,10 +47,11 @@ walk_free(struct walk *walk)
 }
 
 static void
-forget_marks(struct keyspace *ks)
+forget_marks(const struct walk *walk)
 {
     for (unsigned i = 0; i < OCCUPIED_WORDS; i++) {
-        atomic_store_explicit(&ks->again[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&walk->ks->again[walk->number][i], 0,
+                              memory_order_relaxed);
     }
 }
 
@@ -61,7 +62,8 @@ walk_begin(struct walk *walk, uint64_t position, const struct walk_part *part)
 {
     struct keyspace *ks = walk->ks;
 
-    CHECK(!ks->walks);
+    walk->number = (ks->walks & 1) != 0 ? 1 : 0;
+    CHECK((ks->walks >> walk->number & 1) == 0);
     walk->begin = position;
     walk->part = part;
     atomic_store(&walk->holds, 0);
@@ -70,24 +72,32 @@ walk_begin(struct walk *walk, uint64_t position, const struct walk_part *part)
         walk->numbers[slot] = (uint16_t)ks->slot_dbs[slot];
         walk->epochs[slot] = ks->epochs[slot];
     }
-    forget_marks(ks);
-    ks->walks = true;
+    forget_marks(walk);
+    ks->walks |= 1U << walk->number;
 }
 
 void
 walk_end(struct walk *walk)
 {
-    CHECK(walk->ks->walks);
-    walk->ks->walks = false;
-    forget_marks(walk->ks);
+    CHECK((walk->ks->walks >> walk->number & 1) != 0);
+    walk->ks->walks &= ~(1U << walk->number);
+    forget_marks(walk);
+}
+
+unsigned
+walk_thread(const struct walk *walk)
+{
+    return walk->ks->threads + walk->number;
 }
 
 void
 keyspace_share(struct keyspace *ks, bool on)
 {
-    gate_share(ks->gate, on);
+    CHECK(on || ks->shares > 0);
+    ks->shares += on ? 1U : -1U;
+    gate_share(ks->gate, ks->shares > 0);
     if (ks->threads == 1) { /* else the others are reading it */
-        ks->shared = on;
+        ks->shared = ks->shares > 0;
     }
 }
 
@@ -109,10 +119,11 @@ is_in_part(const struct walk *walk, const struct entry *entry)
 /* ---- marks --------------------------------------------------------------- */
 
 static _Atomic uint64_t *
-mark_word(struct keyspace *ks, unsigned stripe, uint64_t *ret_bit)
+mark_word(struct keyspace *ks, unsigned number, unsigned stripe,
+          uint64_t *ret_bit)
 {
     *ret_bit = (uint64_t)1 << (stripe % 64);
-    return &ks->again[stripe / 64];
+    return &ks->again[number][stripe / 64];
 }
 
 void
@@ -121,17 +132,22 @@ keyspace_walk_again(struct keyspace *ks, const struct key *key)
     unsigned stripe = keyspace_stripe_of(key->hash);
     struct entry *entry;
     uint64_t bit;
-    _Atomic uint64_t *word;
 
-    if (!ks->walks) {
+    if (ks->walks == 0) {
         return;
     }
     entry = table_find(&ks->stripes[stripe].table, key->hash, key->name,
                        db_id_of(ks, key->db));
-    if (entry != NULL) {
-        word = mark_word(ks, stripe, &bit);
-        entry->again = 1;
-        (void)atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
+    if (entry == NULL) {
+        return;
+    }
+    entry->again = 1;
+    for (unsigned i = 0; i < GATE_WALKERS; i++) {
+        if ((ks->walks >> i & 1) != 0) {
+            _Atomic uint64_t *word = mark_word(ks, i, stripe, &bit);
+
+            (void)atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
+        }
     }
 }
 
@@ -141,7 +157,8 @@ walk_has_again(const struct walk *walk)
     uint64_t all = 0;
 
     for (unsigned i = 0; i < OCCUPIED_WORDS; i++) {
-        all |= atomic_load_explicit(&walk->ks->again[i], memory_order_relaxed);
+        all |= atomic_load_explicit(&walk->ks->again[walk->number][i],
+                                    memory_order_relaxed);
     }
     return all != 0;
 }
@@ -250,6 +267,14 @@ put_form(const struct entry *entry, uint8_t *to)
     return len;
 }
 
+/* Whether no other walk needs the marks of entries. What stays marked is copied
+ * once more than is necessary. */
+static bool
+is_alone(const struct walk *walk)
+{
+    return walk->ks->walks == 1U << walk->number;
+}
+
 /* Notes one entry, and copies it if it is small. False: the batch is full, or
  * there is no memory for it. */
 static bool
@@ -274,7 +299,7 @@ note(void *ctx, struct entry *entry, uint64_t expires_at_ms)
     if (to == NULL) {
         return false;
     }
-    if (walk->only_marked) {
+    if (walk->only_marked && is_alone(walk)) {
         entry->again = 0; /* the lock is exclusive */
     }
     memcpy(to + sizeof(noted), entry_name(entry).data, noted.name_len);
@@ -393,7 +418,7 @@ walk_run_again(struct walk *walk, unsigned thread, const struct walk_sink *sink,
     prepare(walk, thread, sink, true);
     for (unsigned i = 0; i < KEYSPACE_STRIPES && error == 0; i++) {
         uint64_t bit;
-        _Atomic uint64_t *word = mark_word(walk->ks, i, &bit);
+        _Atomic uint64_t *word = mark_word(walk->ks, walk->number, i, &bit);
 
         if ((atomic_fetch_and(word, ~bit) & bit) != 0) {
             error = copy_stripe(walk, i);

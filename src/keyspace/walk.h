@@ -73,17 +73,23 @@ struct walk *walk_try_new(struct keyspace *ks);
 void walk_free(struct walk *walk);
 
 /* Begins at this position of the log. part: NULL for all keys, or used until
- * the end. Under the raised gate; only one walk of a keyspace at a time. */
+ * the end. Under the raised gate; GATE_WALKERS walks of a keyspace at a time.
+ */
 void walk_begin(struct walk *walk, uint64_t position,
                 const struct walk_part *part);
 
 /* Ends it, whatever it has seen. Under the raised gate. */
 void walk_end(struct walk *walk);
 
-/* Copies all keys, expired ones too. thread: keyspace_options.threads for the
- * thread beside the loops, or the index of the calling loop, which may have
- * raised the gate: then nothing changes, and no lock is taken. Returns 0, the
- * sink's result, or ENOMEM. */
+/* Returns the index of the thread beside the loops for this walk, until its
+ * end.
+ */
+unsigned walk_thread(const struct walk *walk);
+
+/* Copies all keys, expired ones too. thread: walk_thread for a thread beside
+ * the loops, or the index of the calling loop, which may have raised the gate:
+ * then nothing changes, and no lock is taken. Returns 0, the sink's result, or
+ * ENOMEM. */
 int walk_run(struct walk *walk, unsigned thread, const struct walk_sink *sink);
 
 /* Copies what walk_again has marked meanwhile. One round, of which
@@ -99,11 +105,10 @@ struct walk_figures {
 };
 struct walk_figures walk_figures(const struct walk *walk); /* any thread */
 
-/* Has a walk copy this key (once more), under its exclusive lock. Does nothing
- * while there is no walk. */
+/* Has all walks copy this key (once more), under its exclusive lock. */
 void keyspace_walk_again(struct keyspace *ks, const struct key *key);
 
-/* Whether the thread beside the loops may enter from now on. By loop 0, outside
- * its section of the gate; what runs on one loop without locks takes them
- * then. */
+/* A thread beside the loops may enter from now on, or no longer does; both are
+ * counted. By loop 0, outside its section of the gate; what runs on one loop
+ * without locks takes them then. */
 void keyspace_share(struct keyspace *ks, bool on);

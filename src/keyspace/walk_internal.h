@@ -32,7 +32,8 @@ struct noted {
 
 struct walk {
     struct keyspace *ks;
-    uint64_t begin; /* position */
+    unsigned number; /* of the walks under way */
+    uint64_t begin;  /* position */
     const struct walk_part *part;
     uint16_t *numbers; /* of slots, at the begin */
     uint32_t *epochs;  /* of slots, at the begin */

@@ -125,10 +125,11 @@ persist_refuse(struct persist *persist)
 static void
 leave_files(struct persist *persist)
 {
-    if (walker_is_running(persist->walker)) {
-        walker_cancel(persist->walker);
+    if (walker_is_running(persist->own.walker)) {
+        walker_cancel(persist->own.walker);
         persist->step = STEP_ENDING;
     }
+    walker_cancel(persist->synced.walker); /* it ends already */
 }
 
 /* Lets the log go on from there. With a journal nothing behind that place is
@@ -216,9 +217,11 @@ void
 persist_suspend(struct persist *persist)
 {
     persist->suspended = true;
-    if (walker_has_walk(persist->walker)) { /* else all has been copied */
-        full_state_break_off(persist);
-        sync_ended(persist, ECANCELED);
+    if (walker_has_walk(persist->own.walker)) { /* else all has been copied */
+        full_state_break_off(&persist->own);
+    }
+    if (walker_has_walk(persist->synced.walker)) {
+        sync_break_off(persist);
     }
 }
 

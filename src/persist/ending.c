@@ -10,8 +10,6 @@
 #include "persist/save.h"
 #include "persist/sync.h"
 
-#include <errno.h>
-
 /* ---- a tick -------------------------------------------------------------- */
 
 static bool
@@ -69,9 +67,6 @@ static bool
 is_needed(const struct persist *persist, const struct persist_conf *conf,
           const struct journal_status *status)
 {
-    if (persist->step == STEP_SYNC) {
-        return false;
-    }
     if (persist->step == STEP_SAVE) {
         return persist->ending.how.save || needs_base(persist, conf, status);
     }
@@ -156,14 +151,15 @@ ending_tick(struct persist *persist, const struct persist_conf *conf,
         fail(persist, "the data directory is gone");
         return;
     }
-    if (walker_is_running(persist->walker) && persist->step != STEP_ENDING &&
-        !is_needed(persist, conf, status)) {
-        full_state_break_off(persist);
-        sync_ended(persist, ECANCELED);
+    sync_break_off(persist);
+    if (walker_is_running(persist->own.walker) &&
+        persist->step != STEP_ENDING && !is_needed(persist, conf, status)) {
+        full_state_break_off(&persist->own);
     }
-    if (persist->step == STEP_NONE && !task_is_running(persist->task) &&
-        has_files(persist, conf) && !needs_base(persist, conf, status) &&
-        has_saved(persist) && flushed == JOURNAL_FLUSHED) {
+    if (persist->step == STEP_NONE && !sync_is_running(persist) &&
+        !task_is_running(persist->task) && has_files(persist, conf) &&
+        !needs_base(persist, conf, status) && has_saved(persist) &&
+        flushed == JOURNAL_FLUSHED) {
         ending->complete = !conf->appendonly || ending->how.save ||
                            persist->suspended || !has_no_base(status);
         ending->state = PERSIST_ENDED;
@@ -217,7 +213,7 @@ persist_end_progress(struct persist *persist)
     struct walker_figures figures;
 
     journal_get_status(persist->journal, &status);
-    walker_get_figures(persist->walker, &figures);
+    walker_get_figures(persist->own.walker, &figures);
     return status.written + status.synced + status.syncs + figures.bytes +
            (uint64_t)persist->step;
 }

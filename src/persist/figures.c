@@ -9,15 +9,14 @@
 #include "persist/adopt.h"
 #include "persist/persist_state.h"
 #include "persist/rewrite.h"
+#include "persist/sync.h"
 
 static const uint64_t SECOND_NS = 1000000000;
 
 static int64_t
-seconds_of(const struct persist *persist, bool running)
+seconds_of(uint64_t since_ns, bool running)
 {
-    return running ? (int64_t)((clock_mono_ns() - persist->step_started_ns) /
-                               SECOND_NS)
-                   : -1;
+    return running ? (int64_t)((clock_mono_ns() - since_ns) / SECOND_NS) : -1;
 }
 
 void
@@ -26,19 +25,21 @@ figures_publish(struct persist *persist, const struct journal_status *status)
     struct persist_info *info = &persist->info;
     struct walker_figures figures = { 0 };
     bool saving = persist->step == STEP_SAVE || persist->step == STEP_REPLACE;
-    bool syncing = persist->step == STEP_SYNC;
+    bool syncing = sync_is_running(persist);
     bool rewriting = persist->step == STEP_PREPARE ||
                      persist->step == STEP_BASE || persist->step == STEP_COMMIT;
 
-    if (walker_is_running(persist->walker)) {
-        walker_get_figures(persist->walker, &figures);
+    if (walker_is_running(persist->own.walker)) {
+        walker_get_figures(persist->own.walker, &figures);
+    } else if (syncing) {
+        walker_get_figures(persist->synced.walker, &figures);
     }
     info->saving = saving;
     info->syncing = syncing;
     info->adopting = adopt_is_pending(persist);
     info->last_save_s = persist->save.last_ms / 1000;
-    info->current_save_seconds = seconds_of(persist, saving);
-    info->current_sync_seconds = seconds_of(persist, syncing);
+    info->current_save_seconds = seconds_of(persist->step_started_ns, saving);
+    info->current_sync_seconds = seconds_of(persist->sync.started_ns, syncing);
     info->save_failures = persist->save.retry.failures;
     info->writing = figures;
     info->writing_percent =
@@ -49,7 +50,8 @@ figures_publish(struct persist *persist, const struct journal_status *status)
     info->rewrites_begun =
         atomic_load(&persist->requests[PERSIST_REWRITE].begun);
     info->last_rewrite_ok = persist->rewrite_retry.failures == 0;
-    info->current_rewrite_seconds = seconds_of(persist, rewriting);
+    info->current_rewrite_seconds =
+        seconds_of(persist->step_started_ns, rewriting);
     info->rewrite_failures = persist->rewrite_retry.failures;
     info->journal_bytes =
         status->on ? rewrite_journal_bytes(persist, status) : 0;

@@ -12,6 +12,27 @@
 #include "persist/persist_state.h"
 #include "persist/place.h"
 
+void
+full_state_init(struct full_state *state, struct persist *persist)
+{
+    const struct persist_hooks *hooks = &persist->options.hooks;
+
+    state->persist = persist;
+    state->use = state == &persist->own ? JOURNAL_TAP_WALK : JOURNAL_TAP_SYNC;
+    state->spool = spool_new(hooks->poke, hooks->ctx);
+    state->walker = walker_new(persist->options.keyspace, state->spool,
+                               hooks->poke, hooks->ctx);
+}
+
+void
+full_state_fini(struct full_state *state)
+{
+    walker_free(state->walker);
+    spool_free(state->spool);
+    state->walker = NULL;
+    state->spool = NULL;
+}
+
 struct walker_job
 full_state_job(const struct persist *persist, int dir_fd, const char *name)
 {
@@ -38,18 +59,19 @@ stamp_at(const struct persist *persist, uint64_t position, uint64_t sequence)
 }
 
 void
-full_state_start(struct persist *persist, struct walker_job *job)
+full_state_start(struct full_state *state, struct walker_job *job)
 {
-    const struct journal_tap tap = spool_tap(persist->spool);
+    struct persist *persist = state->persist;
+    const struct journal_tap tap = spool_tap(state->spool);
     uint64_t position;
     uint64_t sequence;
 
-    spool_open(persist->spool, persist->dir_fd, persist->spool_limit);
+    spool_open(state->spool, persist->dir_fd, persist->spool_limit);
     keyspace_share(persist->options.keyspace, true);
     gate_raise(persist->gate, 0);
-    place_tap_walk(persist, &tap, &position, &sequence);
+    place_tap_walk(persist, state->use, &tap, &position, &sequence);
     job->begin = stamp_at(persist, position, sequence);
-    walker_start(persist->walker, job);
+    walker_start(state->walker, job);
     gate_lower(persist->gate, 0);
     persist->info.walks++;
 }
@@ -63,66 +85,69 @@ full_state_write_here(struct persist *persist, struct walker_job *job)
     persist_place(persist, &position, &sequence);
     job->begin = stamp_at(persist, position, sequence);
     job->still = true;
-    return walker_write_here(persist->walker, job);
+    return walker_write_here(persist->own.walker, job);
 }
 
 bool
-full_state_is_through(struct persist *persist)
+full_state_is_through(struct full_state *state)
 {
-    return walker_is_through(persist->walker);
+    return walker_is_through(state->walker);
 }
 
 bool
-full_state_end(struct persist *persist, uint64_t *ret_position,
+full_state_end(struct full_state *state, uint64_t *ret_position,
                uint64_t *ret_sequence)
 {
     struct snapshot_stamp end;
 
-    if (!walker_is_even(persist->walker)) {
-        walker_go_on(persist->walker);
+    if (!walker_is_even(state->walker)) {
+        walker_go_on(state->walker);
         return false;
     }
-    place_untap_walk(persist, ret_position, ret_sequence);
-    end = stamp_at(persist, *ret_position, *ret_sequence);
-    walker_end(persist->walker, &end);
+    place_untap_walk(state->persist, state->use, ret_position, ret_sequence);
+    end = stamp_at(state->persist, *ret_position, *ret_sequence);
+    walker_end(state->walker, &end);
     return true;
 }
 
 /* Ends what the walk left open. */
 static void
-clear_up(struct persist *persist)
+clear_up(struct full_state *state)
 {
+    struct persist *persist = state->persist;
     uint64_t position;
     uint64_t sequence;
 
-    if (walker_has_walk(persist->walker)) {
+    if (walker_has_walk(state->walker)) {
         gate_raise(persist->gate, 0);
-        walker_drop(persist->walker);
-        place_untap_walk(persist, &position, &sequence);
+        walker_drop(state->walker);
+        place_untap_walk(persist, state->use, &position, &sequence);
         gate_lower(persist->gate, 0);
     }
     keyspace_share(persist->options.keyspace, false);
-    spool_close(persist->spool);
+    spool_close(state->spool);
 }
 
 static enum persist_parks
-parks_now(struct persist *persist)
+parks_for(const struct full_state *state)
 {
-    if (!walker_has_walk(persist->walker)) {
+    if (!walker_has_walk(state->walker)) {
         return PARKS_NOTHING;
     }
-    if (persist->spool_waits && spool_is_crowded(persist->spool)) {
+    if (state->persist->spool_waits && spool_is_crowded(state->spool)) {
         return PARKS_WRITES;
     }
-    return walker_lags(persist->walker) ? PARKS_REMAKES : PARKS_NOTHING;
+    return walker_lags(state->walker) ? PARKS_REMAKES : PARKS_NOTHING;
 }
 
 void
 full_state_park(struct persist *persist)
 {
     const struct persist_hooks *hooks = &persist->options.hooks;
-    enum persist_parks parks = parks_now(persist);
+    enum persist_parks parks = parks_for(&persist->own);
+    enum persist_parks more = parks_for(&persist->synced);
 
+    parks = more > parks ? more : parks; /* the values rise */
     if (parks != persist->info.parks) {
         persist->info.parks = parks;
         gate_raise(persist->gate, 0);
@@ -132,23 +157,29 @@ full_state_park(struct persist *persist)
 }
 
 bool
-full_state_has_ended(struct persist *persist, int *ret_error)
+full_state_has_ended(struct full_state *state, int *ret_error)
 {
-    bool ended = walker_reap(persist->walker, ret_error);
+    bool ended = walker_reap(state->walker, ret_error);
 
     if (ended) {
-        walker_get_figures(persist->walker, &persist->info.written);
-        clear_up(persist);
+        walker_get_figures(state->walker, &state->persist->info.written);
+        clear_up(state);
     }
     return ended;
 }
 
 void
-full_state_break_off(struct persist *persist)
+full_state_break_off(struct full_state *state)
 {
+    struct persist *persist = state->persist;
+
+    walker_cancel(state->walker);
+    if (state == &persist->synced) {
+        persist->sync.ending = true;
+        return;
+    }
     if (persist->step == STEP_BASE) { /* again, later */
         (void)requests_ask(&persist->requests[PERSIST_REWRITE]);
     }
-    walker_cancel(persist->walker);
     persist->step = STEP_ENDING;
 }

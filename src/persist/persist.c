@@ -63,9 +63,8 @@ persist_new(const struct persist_options *options)
     atomic_store(&persist->load.loading, true);
     CHECK(pthread_mutex_init(&persist->mutex, NULL) == 0);
     persist->journal = journal_new(&journal_hooks);
-    persist->spool = spool_new(hooks->poke, hooks->ctx);
-    persist->walker =
-        walker_new(options->keyspace, persist->spool, hooks->poke, hooks->ctx);
+    full_state_init(&persist->own, persist);
+    full_state_init(&persist->synced, persist);
     persist->rewrite.file.fd = -1;
     persist->task = task_new("files", hooks->poke, hooks->ctx);
     persist->incoming = incoming_new(hooks->moved, hooks->ctx);
@@ -83,9 +82,9 @@ persist_free(struct persist *persist)
     task_free(persist->presence.task);
     incoming_free(persist->incoming);
     learn_end(persist);
-    walker_free(persist->walker);
+    full_state_fini(&persist->own);
+    full_state_fini(&persist->synced);
     journal_free(persist->journal);
-    spool_free(persist->spool);
     file_close(persist->journal_fd);
     file_close(persist->dir_fd);
     file_close(persist->lock_fd);
@@ -366,7 +365,7 @@ reap(struct persist *persist)
     enum persist_step step = persist->step;
     int error;
 
-    if (!full_state_has_ended(persist, &error)) {
+    if (!full_state_has_ended(&persist->own, &error)) {
         return;
     }
     if (step == STEP_SAVE && error != ECANCELED) {
@@ -380,28 +379,24 @@ reap(struct persist *persist)
         }
         persist->step = STEP_NONE;
     }
-    sync_ended(persist, error);
 }
 
 /* Ends the walk of what is being written, if it is through. */
 static void
 end_walk(struct persist *persist)
 {
-    const struct persist_hooks *hooks = &persist->options.hooks;
     uint64_t position;
     uint64_t sequence;
 
-    if (!full_state_is_through(persist) || persist->step == STEP_ENDING) {
+    if (!full_state_is_through(&persist->own) || persist->step == STEP_ENDING) {
         return;
     }
     gate_raise(persist->gate, 0);
-    if (full_state_end(persist, &position, &sequence)) {
+    if (full_state_end(&persist->own, &position, &sequence)) {
         if (persist->step == STEP_BASE) {
             rewrite_turn(persist, position, sequence);
-        } else if (persist->step == STEP_SAVE) {
-            save_note(persist);
         } else {
-            hooks->sync_reached(hooks->ctx, position, sequence);
+            save_note(persist);
         }
     }
     gate_lower(persist->gate, 0);
@@ -485,11 +480,14 @@ break_off(struct persist *persist, const struct persist_conf *conf,
 {
     bool off = !conf->appendonly && status->on;
 
-    if (((persist->step == STEP_SAVE || persist->step == STEP_SYNC) &&
-         status->faulted && !adopt_is_pending(persist)) ||
+    if ((persist->step == STEP_SAVE && status->faulted &&
+         !adopt_is_pending(persist)) ||
         (persist->step == STEP_BASE && is_futile(persist, conf, status))) {
-        full_state_break_off(persist); /* the request for a save stays due */
-        sync_ended(persist, ECANCELED);
+        /* The request for a save stays due. */
+        full_state_break_off(&persist->own);
+    }
+    if (status->faulted) {
+        sync_break_off(persist);
     }
     if (off && persist->step != STEP_PREPARE && persist->step != STEP_COMMIT) {
         turn_off(persist, status);
@@ -497,34 +495,31 @@ break_off(struct persist *persist, const struct persist_conf *conf,
 }
 
 /* Begins a step of our own. Data from another server comes first, if it may be
- * tried: until the disk has it, no other file is touched. Snapshots for
- * replicas and our own take turns. */
-static bool
+ * tried: until the disk has it, no other file is touched. */
+static void
 begin_own(struct persist *persist, const struct persist_conf *conf,
           const struct journal_status *status)
 {
     if (adopt_needs_disk(persist, conf) ||
         !keep_journal(persist, conf, status)) {
-        if (!save_is_due(persist, conf)) {
-            return false;
+        if (save_is_due(persist, conf)) {
+            save_begin(persist);
         }
-        save_begin(persist);
     }
-    persist->sync.yields = false;
-    return true;
 }
 
+/* What needs all of persist waits for a snapshot for replicas. */
 static void
-begin_step(struct persist *persist, const struct persist_conf *conf,
-           const struct journal_status *status)
+choose_sync(struct persist *persist, const struct journal_status *status)
 {
     bool hurries = (status->on && (status->faulted || status->holding)) ||
                    adopt_is_pending(persist);
-    bool may_sync = persist->sync.wanted && !hurries &&
-                    persist->ending.state == PERSIST_SERVES;
 
-    if ((may_sync && !persist->sync.yields) ||
-        (!begin_own(persist, conf, status) && may_sync)) {
+    if (presence_is_lost(persist)) {
+        sync_break_off(persist);
+    } else if (persist->sync.wanted && !sync_is_running(persist) && !hurries &&
+               !persist->suspended && !reload_is_due(persist) &&
+               persist->ending.state == PERSIST_SERVES) {
         sync_begin(persist);
     }
 }
@@ -537,15 +532,17 @@ choose(struct persist *persist, const struct persist_conf *conf,
         return;
     }
     if (presence_is_lost(persist)) {
-        presence_reopen(persist); /* the role and other files need it */
+        if (!sync_is_running(persist)) {
+            presence_reopen(persist); /* the role and other files need it */
+        }
     } else if (ending_keeps_off(persist, conf, status)) {
         return;
     } else if (!persist->suspended && adopt_begin_file(persist)) {
         return;
-    } else if (reload_is_due(persist)) {
+    } else if (reload_is_due(persist) && !sync_is_running(persist)) {
         reload_run(persist);
     } else if (!persist->suspended) {
-        begin_step(persist, conf, status);
+        begin_own(persist, conf, status);
     }
 }
 
@@ -574,6 +571,7 @@ persist_tick(struct persist *persist)
         return;
     }
     reap(persist);
+    sync_reap(persist);
     finish_task(persist);
     persist->presence.saves = conf.save.count > 0;
     presence_tick(persist);
@@ -582,9 +580,11 @@ persist_tick(struct persist *persist)
     log_fault(persist, &status);
     break_off(persist, &conf, &status);
     end_walk(persist);
+    sync_end_walk(persist);
     full_state_park(persist);
     ending_tick(persist, &conf, &status);
     choose(persist, &conf, &status);
+    choose_sync(persist, &status);
     journal_get_status(persist->journal, &status);
     misconf_update(persist, &conf, &status);
     figures_publish(persist, &status);
@@ -602,8 +602,6 @@ persist_parks(const struct persist *persist)
 void
 persist_halt(struct persist *persist)
 {
-    walker_free(persist->walker);
-    persist->walker = NULL;
     task_free(persist->task);
     task_free(persist->presence.task);
     learn_end(persist);
@@ -611,8 +609,8 @@ persist_halt(struct persist *persist)
     incoming_free(persist->incoming);
     persist->incoming = NULL;
     journal_halt(persist->journal);
-    spool_free(persist->spool);
-    persist->spool = NULL;
+    full_state_fini(&persist->own);
+    full_state_fini(&persist->synced);
 }
 
 /* ---- any thread ---------------------------------------------------------- */

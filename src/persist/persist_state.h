@@ -7,10 +7,12 @@
  *   NONE -> SAVE -> NONE                        a snapshot
  *   NONE -> REPLACE -> NONE                     data from another server: its
  *           SAVE -> REPLACE -> NONE             file, or a snapshot of it
- *   NONE -> SYNC -> NONE                        a snapshot for replicas
  *   NONE -> PREPARE -> BASE -> COMMIT -> NONE   a rewrite of the journal
- *   SAVE, SYNC, BASE -> ENDING -> NONE          broken off
+ *   SAVE, BASE -> ENDING -> NONE                broken off
  *   NONE -> REOPEN -> NONE                      a data directory that was gone
+ *
+ * Beside the steps there may be a snapshot for replicas (persist_sync), which
+ * lasts as long as their links want.
  *
  * A step that fails goes to NONE. A reload blocks, within NONE.
  */
@@ -38,7 +40,6 @@ enum persist_step {
     STEP_NONE,
     STEP_SAVE,    /* a snapshot is being written */
     STEP_REPLACE, /* a task puts it in the place of everything else there */
-    STEP_SYNC,    /* a snapshot is being written into a pipe */
     STEP_PREPARE, /* a task makes the next increment */
     STEP_BASE,    /* a base is being written */
     STEP_COMMIT,  /* a task makes the base the journal's */
@@ -71,8 +72,8 @@ struct persist_load {
 struct persist_log {
     uint64_t idle_position, idle_sequence;
     int64_t idle_changes;
-    bool tapped; /* for replicas */
-    bool walked; /* for a walk */
+    bool tapped;     /* for replicas */
+    unsigned walked; /* for so many walks */
     struct history history;
     bool unrecorded; /* the history began while there was no log to record it */
     struct stage stage; /* for recording it */
@@ -128,11 +129,21 @@ struct persist_rewrite {
     uint64_t base_bytes;
 };
 
+/* A full state that is written while commands go on (persist/full_state.h): its
+ * thread, and the log that belongs to it. */
+struct full_state {
+    struct persist *persist;
+    struct walker *walker;
+    struct spool *spool;
+    enum journal_tap_use use;
+};
+
 /* Snapshots for replicas, one at a time. */
 struct persist_sync {
-    bool wanted;  /* asked for, not begun */
-    bool open;    /* begun: hooks.sync_ended is due at its end */
-    bool yields;  /* one was made: a save or rewrite that is due goes first */
+    bool wanted; /* asked for, not begun */
+    bool open;   /* begun: hooks.sync_ended is due at its end */
+    bool ending; /* it was broken off, and has not ended yet */
+    uint64_t started_ns;
     bool limited; /* the one that is asked for: to these */
     struct slot_set wanted_slots;
     struct slot_set slots; /* of the one that was begun, and their part */
@@ -205,10 +216,10 @@ struct persist {
     struct persist_options options;
     struct gate *gate;
     struct journal *journal;
-    struct walker *walker;
-    struct spool *spool;
-    uint64_t spool_limit; /* bytes in memory */
-    bool spool_waits;     /* not: it fails at its limit */
+    struct full_state own;    /* snapshots, and bases of the journal */
+    struct full_state synced; /* snapshots for replicas */
+    uint64_t spool_limit;     /* bytes in memory */
+    bool spool_waits;         /* not: it fails at its limit */
     struct task *task;
     struct incoming *incoming;
 
@@ -219,9 +230,9 @@ struct persist {
 
     enum persist_step step;
     uint64_t step_started_ns;
-    bool fault_seen; /* and logged */
+    bool fault_seen;                   /* and logged */
     uint64_t needed, needed_max_bytes; /* persist_keep_log */
-    bool suspended;  /* the data was dropped: persist_suspend */
+    bool suspended; /* the data was dropped: persist_suspend */
     struct persist_load load;
     struct persist_log log;
     struct persist_save save;

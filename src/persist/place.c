@@ -23,7 +23,7 @@ place_is_logged(const struct persist *persist)
     struct journal_status status;
 
     journal_get_status(persist->journal, &status);
-    return status.on || persist->log.tapped || persist->log.walked;
+    return status.on || persist->log.tapped || persist->log.walked > 0;
 }
 
 /* metric_sum_ever, since a reset of counters must not take the position back.
@@ -187,7 +187,9 @@ persist_renew_history(struct persist *persist)
 {
     char id[HISTORY_ID_CHARS + 1];
 
-    walker_cancel(persist->walker); /* its begin is of the old history */
+    /* Their begin is of the old history. */
+    walker_cancel(persist->own.walker);
+    walker_cancel(persist->synced.walker);
     random_hex(id, HISTORY_ID_CHARS);
     continue_history(persist, id);
     persist->log.unrecorded = true;
@@ -244,8 +246,8 @@ open_tap(struct persist *persist, enum journal_tap_use use,
 {
     persist_place(persist, ret_position, ret_sequence);
     journal_set_tap(persist->journal, use, tap, ret_position, ret_sequence);
-    *(use == JOURNAL_TAP_WALK ? &persist->log.walked : &persist->log.tapped) =
-        true;
+    persist->log.tapped = persist->log.tapped || use == JOURNAL_TAP_REPLICAS;
+    persist->log.walked += use != JOURNAL_TAP_REPLICAS;
     persist->options.hooks.journaling(persist->options.hooks.ctx,
                                       persist->journal);
 }
@@ -258,25 +260,26 @@ close_tap(struct persist *persist, enum journal_tap_use use,
     *ret_position = persist->log.idle_position;
     *ret_sequence = persist->log.idle_sequence;
     journal_set_tap(persist->journal, use, NULL, ret_position, ret_sequence);
-    *(use == JOURNAL_TAP_WALK ? &persist->log.walked : &persist->log.tapped) =
-        false;
+    persist->log.tapped = persist->log.tapped && use != JOURNAL_TAP_REPLICAS;
+    persist->log.walked -= use != JOURNAL_TAP_REPLICAS;
     if (!place_is_logged(persist)) {
         persist->options.hooks.journaling(persist->options.hooks.ctx, NULL);
     }
 }
 
 void
-place_tap_walk(struct persist *persist, const struct journal_tap *tap,
-               uint64_t *ret_position, uint64_t *ret_sequence)
+place_tap_walk(struct persist *persist, enum journal_tap_use use,
+               const struct journal_tap *tap, uint64_t *ret_position,
+               uint64_t *ret_sequence)
 {
-    open_tap(persist, JOURNAL_TAP_WALK, tap, ret_position, ret_sequence);
+    open_tap(persist, use, tap, ret_position, ret_sequence);
 }
 
 void
-place_untap_walk(struct persist *persist, uint64_t *ret_position,
-                 uint64_t *ret_sequence)
+place_untap_walk(struct persist *persist, enum journal_tap_use use,
+                 uint64_t *ret_position, uint64_t *ret_sequence)
 {
-    close_tap(persist, JOURNAL_TAP_WALK, ret_position, ret_sequence);
+    close_tap(persist, use, ret_position, ret_sequence);
 }
 
 void

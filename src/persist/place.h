@@ -71,10 +71,11 @@ void persist_set_tap(struct persist *persist, const struct journal_tap *tap);
 bool persist_is_tapped(const struct persist *persist);
 
 /* Set and remove the tap for a walk. Return the place of the log. */
-void place_tap_walk(struct persist *persist, const struct journal_tap *tap,
-                    uint64_t *ret_position, uint64_t *ret_sequence);
-void place_untap_walk(struct persist *persist, uint64_t *ret_position,
-                      uint64_t *ret_sequence);
+void place_tap_walk(struct persist *persist, enum journal_tap_use use,
+                    const struct journal_tap *tap, uint64_t *ret_position,
+                    uint64_t *ret_sequence);
+void place_untap_walk(struct persist *persist, enum journal_tap_use use,
+                      uint64_t *ret_position, uint64_t *ret_sequence);
 
 /* Whether the log is on: there is a journal or a tap. */
 bool place_is_logged(const struct persist *persist);

@@ -112,7 +112,7 @@ lose_dir(struct persist *persist, int error)
     persist->presence.lost_error = error;
     persist->presence.retry = (struct retry){ 0 };
     if (persist->step == STEP_SAVE) {
-        full_state_break_off(persist); /* the request stays due */
+        full_state_break_off(&persist->own); /* the request stays due */
     }
 }
 

@@ -276,7 +276,7 @@ rewrite_prepared(struct persist *persist)
     manifest_base_name(rewrite->number, name);
     persist->step = STEP_BASE;
     job = full_state_job(persist, persist->journal_fd, name);
-    full_state_start(persist, &job);
+    full_state_start(&persist->own, &job);
     log_notice("persist.rewrite", "began a new base",
                "number=%llu position=%llu", (unsigned long long)rewrite->number,
                (unsigned long long)job.begin.position);

@@ -102,7 +102,7 @@ save_begin(struct persist *persist)
     persist->step = STEP_SAVE;
     persist->step_started_ns = clock_mono_ns();
     requests_begin(&persist->requests[PERSIST_SAVE]);
-    full_state_start(persist, &job);
+    full_state_start(&persist->own, &job);
 }
 
 bool

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The replicas' links read the pipe, and slow ones can make a snapshot last
- * very long. So snapshots for replicas take turns with the saves and rewrites
- * that are due, and are broken off at once when the journal fails.
+ * very long. So it has a walk of its own: saves and rewrites go on beside it.
+ * It is broken off at once when the journal fails.
  */
 #include "persist/sync.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "keyspace/gate.h"
 #include "persist/full_state.h"
 #include "persist/persist_state.h"
 
@@ -32,10 +33,50 @@ void
 persist_cancel_sync(struct persist *persist)
 {
     persist->sync.wanted = false;
-    if (persist->step == STEP_SYNC) {
-        full_state_break_off(persist);
+    sync_break_off(persist);
+}
+
+bool
+sync_is_running(const struct persist *persist)
+{
+    return walker_is_running(persist->synced.walker);
+}
+
+void
+sync_break_off(struct persist *persist)
+{
+    if (sync_is_running(persist) && !persist->sync.ending) {
+        full_state_break_off(&persist->synced);
         sync_ended(persist, ECANCELED);
     }
+}
+
+void
+sync_reap(struct persist *persist)
+{
+    int error;
+
+    if (full_state_has_ended(&persist->synced, &error)) {
+        persist->sync.ending = false;
+        sync_ended(persist, error);
+    }
+}
+
+void
+sync_end_walk(struct persist *persist)
+{
+    const struct persist_hooks *hooks = &persist->options.hooks;
+    uint64_t position;
+    uint64_t sequence;
+
+    if (persist->sync.ending || !full_state_is_through(&persist->synced)) {
+        return;
+    }
+    gate_raise(persist->gate, 0);
+    if (full_state_end(&persist->synced, &position, &sequence)) {
+        hooks->sync_reached(hooks->ctx, position, sequence);
+    }
+    gate_lower(persist->gate, 0);
 }
 
 /* Opens a pipe. Reading from ret_ends[0] never blocks. */
@@ -67,11 +108,10 @@ sync_begin(struct persist *persist)
     int ends[2] = { -1, -1 };
     int error = open_pipe(ends);
 
-    CHECK(persist->step == STEP_NONE && persist->log.tapped &&
+    CHECK(!sync_is_running(persist) && persist->log.tapped &&
           !persist->sync.open);
     persist->sync.wanted = false;
-    persist->sync.yields = true;
-    persist->step_started_ns = clock_mono_ns();
+    persist->sync.started_ns = clock_mono_ns();
     if (error != 0) {
         log_error("persist.sync", "failed to begin a snapshot for replicas",
                   "error=\"%s\"", strerror(error));
@@ -86,8 +126,7 @@ sync_begin(struct persist *persist)
                                 .slots = &persist->sync.slots };
         job.part = &persist->sync.part;
     }
-    full_state_start(persist, &job);
-    persist->step = STEP_SYNC;
+    full_state_start(&persist->synced, &job);
     persist->sync.open = true;
     log_info("persist.sync", "began a snapshot for replicas", "position=%llu",
              (unsigned long long)job.begin.position);

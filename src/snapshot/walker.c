@@ -222,7 +222,7 @@ walk_all(struct walker *walker)
 {
     const struct walk_sink sink = { on_item,   on_lines,           on_gone,
                                     on_pieces, &walker->cancelled, walker };
-    unsigned thread = walker->job.still ? 0 : keyspace_threads(walker->ks);
+    unsigned thread = walker->job.still ? 0 : walk_thread(walker->walk);
     int error = walk_run(walker->walk, thread, &sink);
 
     if (walker->job.still) {

@@ -240,3 +240,34 @@ def test_a_journal_that_cannot_be_switched_on_is_an_error(group, tmp_path):
         assert isinstance(reply, resp.Error) and "cannot be written" in str(reply)
         server.shim.disarm(0)
         wait_until(lambda: info(server, "persistence")["journal_state"] == "on", 30)
+
+
+def test_a_slow_replica_keeps_nothing_off_the_disk(group):
+    """A replica that reads nothing is synchronized meanwhile."""
+    primary = group.node("--appendonly", "no", "--repl-timeout", 60)
+    with primary.conn() as conn:
+        for i in range(40):     # more than pipes and sockets hold
+            conn.call("BF.RESERVE", "k%d" % i, "0.001", 300000)
+            conn.call("BF.MADD", "k%d" % i, *range(8000))
+    replica = group.node()
+    proxy = group.proxy(primary)
+    proxy.flow.clear()
+    follow(replica, proxy, wait=False)
+    proxy.hold_on = b"+FULLRESYNC"
+    proxy.flow.set()
+    wait_until(lambda: b"began a full synchronization" in primary.log(), 30)
+    with primary.conn() as conn:
+        assert conn.call("CONFIG", "SET", "appendonly", "yes") == b"OK"
+        assert conn.call("BF.ADD", "k0", "after") == 1
+        assert conn.call("SAVE") == b"OK"
+        conn.call("BGREWRITEAOF")
+        wait_until(lambda: info(primary, "persistence")["aof_rewrites"] == "2", 30)
+    assert not link_is_up(replica)
+    assert b"full synchronization was sent" not in primary.log()
+    proxy.hold_on = None
+    proxy.flow.set()
+    wait_even(primary, replica)
+    primary.crash()
+    primary.restart()
+    assert_has(primary, ["after"], "k0")
+    wait_even(primary, replica)

@@ -314,6 +314,63 @@ TEST(walk_tells_of_a_filter_that_goes_between_two_pieces)
     }
 }
 
+static void
+mark(struct keyspace *ks, unsigned n)
+{
+    struct test_key key;
+
+    keyspace_walk_again(ks, test_key_set(&key, 0, n));
+}
+
+/* Each for itself, whichever is first. */
+TEST(two_walks_come_back_to_what_was_marked)
+{
+    struct keyspace *ks = test_keyspace(1);
+    struct walk *walks[2] = { walk_try_new(ks), walk_try_new(ks) };
+    struct seen *seen[2] = { seen_new(ks), seen_new(ks) };
+    uint64_t bytes = 0;
+
+    put(ks, 0, 7, 100);
+    put(ks, 0, 8, 100);
+    begin(walks[0], ks, 1);
+    mark(ks, 8); /* of no interest to the other one */
+    begin(walks[1], ks, 1);
+    assert_int_not_equal(walk_thread(walks[0]), walk_thread(walks[1]));
+    assert_false(walk_has_again(walks[1]));
+    for (int i = 0; i < 2; i++) {
+        const struct walk_sink sink = sink_of(seen[i]);
+
+        assert_int_equal(walk_run(walks[i], 0, &sink), 0);
+    }
+    mark(ks, 7);
+    for (int i = 0; i < 2; i++) {
+        const struct walk_sink sink = sink_of(seen[i]);
+
+        assert_true(walk_has_again(walks[i]));
+        assert_int_equal(walk_run_again(walks[i], 0, &sink, &bytes), 0);
+        assert_false(walk_has_again(walks[i]));
+        assert_int_equal(seen[i]->items[7], 2);
+    }
+    end(walks[0], ks);
+    mark(ks, 7);
+    assert_false(walk_has_again(walks[0]));
+    assert_true(walk_has_again(walks[1]));
+    begin(walks[0], ks, 1); /* beside the one that goes on */
+    for (int i = 1; i >= 0; i--) {
+        const struct walk_sink sink = sink_of(seen[i]);
+
+        assert_int_equal(walk_run_again(walks[i], 0, &sink, &bytes), 0);
+    }
+    assert_int_equal(seen[0]->items[7], 2);
+    assert_int_equal(seen[1]->items[7], 3);
+    for (int i = 0; i < 2; i++) {
+        end(walks[i], ks);
+        walk_free(walks[i]);
+        seen_free(seen[i]);
+    }
+    keyspace_free(ks);
+}
+
 TEST(walk_comes_back_to_what_was_marked)
 {
     struct keyspace *ks = test_keyspace(1);

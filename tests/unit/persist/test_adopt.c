@@ -258,7 +258,7 @@ TEST(adopt_that_is_waited_for_breaks_off_what_copies_the_data)
         PRIG_WAIT(rig, rig->persist->step == cases[i].step);
         drop(rig);
         PRIG_WAIT(rig, rig->persist->step == STEP_NONE);
-        assert_false(walker_is_running(rig->persist->walker));
+        assert_false(walker_is_running(rig->persist->own.walker));
         assert_true(prig_stop(rig, &end));
         prig_restart(rig);
         assert_true(prig_has_exactly(rig, 0, OLD));

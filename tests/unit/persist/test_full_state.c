@@ -20,9 +20,9 @@ break_off(struct prig *rig)
 {
     int error;
 
-    full_state_break_off(rig->persist);
-    walker_wait(rig->persist->walker);
-    assert_true(full_state_has_ended(rig->persist, &error));
+    full_state_break_off(&rig->persist->own);
+    walker_wait(rig->persist->own.walker);
+    assert_true(full_state_has_ended(&rig->persist->own, &error));
     rig->persist->step = STEP_NONE;
 }
 
@@ -38,25 +38,25 @@ TEST(full_state_holds_all_keys)
     (void)prig_write(rig);
     assert_string_equal(rig->persist->dir, job.dir);
     assert_null(rig->journal);
-    full_state_start(rig->persist, &job);
+    full_state_start(&rig->persist->own, &job);
     assert_int_equal(2, job.begin.keys);
     assert_non_null(rig->journal); /* there is a log meanwhile */
-    while (!full_state_is_through(rig->persist)) {
+    while (!full_state_is_through(&rig->persist->own)) {
         (void)poll(NULL, 0, 1);
     }
-    assert_false(full_state_has_ended(rig->persist, &error));
+    assert_false(full_state_has_ended(&rig->persist->own, &error));
     gate_raise(keyspace_gate(rig->ks), 0);
-    assert_true(full_state_end(rig->persist, &position, &sequence));
+    assert_true(full_state_end(&rig->persist->own, &position, &sequence));
     gate_lower(keyspace_gate(rig->ks), 0);
     assert_int_equal(job.begin.position, position);
     assert_null(rig->journal);
-    while (!full_state_has_ended(rig->persist, &error)) {
+    while (!full_state_has_ended(&rig->persist->own, &error)) {
         (void)poll(NULL, 0, 1);
     }
     assert_int_equal(0, error);
     assert_int_equal(1, rig->persist->info.walks);
     assert_int_equal(2, rig->persist->info.written.keys);
-    assert_false(full_state_has_ended(rig->persist, &error));
+    assert_false(full_state_has_ended(&rig->persist->own, &error));
     prig_free(rig);
 }
 
@@ -78,18 +78,18 @@ TEST(commands_that_mark_are_parked_until_the_end)
     uint64_t sequence;
 
     (void)prig_write(rig);
-    full_state_start(rig->persist, &job);
+    full_state_start(&rig->persist->own, &job);
     assert_int_equal(PARKS_NOTHING, parks_now(rig));
     for (int i = 0; i < 2; i++) {
-        while (!full_state_is_through(rig->persist)) {
+        while (!full_state_is_through(&rig->persist->own)) {
             (void)poll(NULL, 0, 1);
         }
         gate_raise(keyspace_gate(rig->ks), 0);
         if (i == 0) {
             keyspace_walk_again(rig->ks, &key);
         }
-        assert_int_equal(i == 1,
-                         full_state_end(rig->persist, &position, &sequence));
+        assert_int_equal(
+            i == 1, full_state_end(&rig->persist->own, &position, &sequence));
         gate_lower(keyspace_gate(rig->ks), 0);
         assert_int_equal(i == 0 ? PARKS_REMAKES : PARKS_NOTHING,
                          parks_now(rig));
@@ -111,8 +111,8 @@ TEST(writes_are_parked_while_the_spool_is_crowded)
         prig_set(rig, "save-buffer-full", full[i]);
         persist_apply_conf(rig->persist);
         rig->persist->spool_limit = 2 << 20;
-        full_state_start(rig->persist, &job);
-        while (!spool_is_crowded(rig->persist->spool)) {
+        full_state_start(&rig->persist->own, &job);
+        while (!spool_is_crowded(rig->persist->own.spool)) {
             (void)prig_write(rig);
         }
         assert_int_equal(i == 0 ? PARKS_WRITES : PARKS_NOTHING, parks_now(rig));
@@ -128,13 +128,13 @@ TEST(broken_off_base_is_asked_for_again)
     struct requests *rewrites = &rig->persist->requests[PERSIST_REWRITE];
     struct walker_job job = job_of(rig);
 
-    full_state_start(rig->persist, &job);
+    full_state_start(&rig->persist->own, &job);
     rig->persist->step = STEP_BASE;
     assert_false(requests_are_due(rewrites));
     break_off(rig);
     assert_true(requests_are_due(rewrites));
     assert_int_equal(STEP_NONE, rig->persist->step);
-    assert_false(walker_is_running(rig->persist->walker));
+    assert_false(walker_is_running(rig->persist->own.walker));
     assert_null(rig->journal);
     assert_false(prig_exists(rig, "full"));
     assert_false(prig_exists(rig, "full.tmp"));

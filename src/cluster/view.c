@@ -114,6 +114,7 @@ count_slots(struct cluster_view *view)
             continue;
         }
         view->assigned++;
+        view->nodes[owner].slots++;
         view->failed += (topology->nodes[owner].flags & NODE_FAIL) != 0;
         view->failing += (topology->nodes[owner].flags & NODE_PFAIL) != 0;
         slot_set_add(&owners, owner);

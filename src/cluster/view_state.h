@@ -49,6 +49,7 @@ struct view_node {
     const char *host;     /* "": unknown */
     const char *hostname; /* "": none */
     const char *endpoint; /* the one of both that clients use; NULL: unknown */
+    unsigned slots;       /* that it owns */
     unsigned port[2];     /* for plain clients, and for those with TLS; 0: the
                              node's port and the offset make none */
     bool failed;

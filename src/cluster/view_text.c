@@ -136,6 +136,18 @@ write_shard_node(const struct writer *writer, const struct view_node *node,
     reply_bulk_text(reply, node->failed ? "fail" : "online");
 }
 
+/* Most nodes of a large cluster have none. */
+static struct slot_set
+slots_of(const struct cluster_view *view, int index)
+{
+    struct slot_set set = { { 0 } };
+
+    if (view->nodes[index].slots > 0) {
+        topology_slots_of(view->topology, index, &set);
+    }
+    return set;
+}
+
 static void
 write_shard_slots(const struct writer *writer, int index)
 {
@@ -147,7 +159,7 @@ write_shard_slots(const struct writer *writer, int index)
     unsigned first;
     unsigned last;
 
-    topology_slots_of(writer->view->topology, index, &set);
+    set = slots_of(writer->view, index);
     reply_bulk_text(reply, "slots");
     place = reply_begin(reply);
     while (slot_set_next(&set, &at, &first, &last)) {
@@ -247,7 +259,7 @@ write_nodes_line(const struct writer *writer, struct buf *out, size_t index)
                about->primary >= 0 ? view->nodes[about->primary].node->id : "-",
                (unsigned long long)about->epoch,
                about->connected ? "connected" : "disconnected");
-    topology_slots_of(view->topology, (int)index, &set);
+    set = slots_of(view, (int)index);
     if (!slot_set_is_empty(&set)) {
         buf_append_slice(out, slice_lit(" "));
         slot_set_write(out, &set);

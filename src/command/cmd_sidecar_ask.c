@@ -53,14 +53,13 @@ cmd_sidecar_holdings(struct request *req)
     if (req->argc == 3 && !slice_to_u64(req->argv[2], &seen)) {
         return ERR_NOT_INTEGER;
     }
-    req->service->slots.holdings(req->service->ctx, seen, &text, history,
-                                 &position);
+    if (!req->service->slots.holdings(req->service->ctx, seen, &text, history,
+                                      &position)) {
+        return ERR_LOADING; /* not compared with the data yet */
+    }
     if (text.failed) {
         buf_free(&text);
         return ERR_NOMEM;
-    }
-    if (text.len == 0) { /* not compared with the data yet */
-        return ERR_LOADING;
     }
     reply_array(req->reply, 3);
     reply_bulk_text(req->reply, history);

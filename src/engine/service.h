@@ -140,8 +140,9 @@ struct slot_calls {
     void (*transfers)(void *ctx, struct slot_transfers *ret_transfers);
 
     /* In sidecar mode alone; else NULL. Appends what this server holds
-     * (cluster/holdings.h), and says where its log ends. */
-    void (*holdings)(void *ctx, uint64_t seen, struct buf *ret_text,
+     * (cluster/holdings.h), unless its version is `seen`, and says where its
+     * log ends. False: it does not know yet. */
+    bool (*holdings)(void *ctx, uint64_t seen, struct buf *ret_text,
                      char *ret_history, uint64_t *ret_position);
     /* Has loop 0 answer the order, and wake all loops then. */
     void (*fence)(void *ctx, struct fence_order *order);

@@ -22,15 +22,17 @@ struct sidecar_inquiry {
 
 /* ---- any loop, inside a section of the gate ------------------------------ */
 
-static void
+static bool
 holdings(void *ctx, uint64_t seen, struct buf *ret_text, char *ret_history,
          uint64_t *ret_position)
 {
     const struct server *server = ctx;
     struct sidecar_inquiry *inquiry = server->inquiry;
     uint64_t sequence;
+    bool known;
 
     pthread_mutex_lock(&inquiry->mutex);
+    known = inquiry->text.len > 0;
     if (seen == 0 || seen != inquiry->version) {
         buf_append_slice(ret_text, buf_slice(&inquiry->text));
     }
@@ -39,6 +41,7 @@ holdings(void *ctx, uint64_t seen, struct buf *ret_text, char *ret_history,
     memcpy(ret_history, persist_history(server->persist)->id,
            HISTORY_ID_CHARS + 1);
     persist_place(server->persist, ret_position, &sequence);
+    return known;
 }
 
 static void

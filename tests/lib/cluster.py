@@ -411,7 +411,8 @@ class Cluster:
         """Tells whether the daemons of all primaries have the data of their slots."""
         view = self.view()
         return all(
-            int(replicas.info(pair.daemon, "cluster")["cluster_slots_served"]) ==
+            int(replicas.info(pair.daemon, "cluster").get("cluster_slots_served",
+                                                          -1)) ==
             sum(b - a + 1 for a, b in view[pair.node.id].ranges)
             for pair in self.primaries())
 

@@ -106,6 +106,28 @@ def test_a_server_that_was_not_started_is_named(group):
         trio.close()
 
 
+def test_holdings_are_sent_when_they_have_changed(group):
+    trio = Trio(group, "0-8191", "8192-16383")
+    old, _, new = trio.servers
+    try:
+        neighbour.wait_served(old, 8192)
+        neighbour.wait_served(new, 8192)
+
+        def version():
+            text = call(old, "SIDECAR", "HOLDINGS")[2].decode()
+            return int(text.split()[-1], 16)
+
+        wait_until(lambda: call(old, "SIDECAR", "HOLDINGS", version())[2] == b"", 10,
+                   "nothing changes")
+        assert call(old, "SIDECAR", "HOLDINGS", 7)[2] != b""
+        assert str(call(old, "SIDECAR", "HOLDINGS", "x")).startswith("ERR")
+        polls = int(neighbour.figures(old)["cluster_polls"])
+        while int(neighbour.figures(old)["cluster_polls"]) < polls + 50:
+            assert neighbour.figures(old)["cluster_silent_servers"] == "0"
+    finally:
+        trio.close()
+
+
 def test_a_server_with_older_data_serves_nothing_and_its_replica_gives(group):
     trio = Trio(group)
     old, replica, new = trio.servers

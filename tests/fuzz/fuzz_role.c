@@ -14,17 +14,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { REASON_MAX = 256, TEXT_MAX = 4096 };
+
+static char path[] = "/tmp/bloomery-role-XXXXXX";
+
+static void
+remove_dir(void)
+{
+    (void)rmdir(path);
+}
 
 static int
 open_dir(void)
 {
-    static char path[] = "/tmp/bloomery-role-XXXXXX";
     static int fd = -1;
 
     if (fd < 0) {
         CHECK(mkdtemp(path) != NULL && file_open_dir(path, false, &fd) == 0);
+        CHECK(atexit(remove_dir) == 0);
     }
     return fd;
 }

@@ -170,7 +170,7 @@ def primary_synchronizes(world):
 def failover_under_way(world):
     world.proxy.flow.clear()
     world.write(20)
-    world.ask("FAILOVER", "TIMEOUT", 700)
+    world.ask("FAILOVER", "TO", *world.peer.address, "TIMEOUT", 700)
 
 
 # ---- states of a replica -----------------------------------------------------
@@ -401,10 +401,11 @@ def lose_directory(world):
     world.writer.rest()
     world.ledger.doubt()
     world.lost_files = True
-    if world.rng.random() < 0.5 or not world.data.exists():
-        shutil.rmtree(world.data, ignore_errors=True)
-    else:
-        os.rename(world.data, str(world.data) + ".moved%d" % world.rng.getrandbits(32))
+    if world.data.exists():     # at once: rm -rf may find new files, and give up
+        moved = "%s.moved%d" % (world.data, world.rng.getrandbits(32))
+        os.rename(world.data, moved)
+        if world.rng.random() < 0.5:
+            shutil.rmtree(moved, ignore_errors=True)
     world.writer.go_on()
 
 

@@ -77,8 +77,8 @@ sim_read_number(struct slice text)
 
 /* ---- the log ------------------------------------------------------------- */
 
-static void
-keep_on_disk(struct node *node)
+void
+node_keep_on_disk(struct node *node)
 {
     struct disk *disk = &node->disks[node->disks_seen++ % DISKS_MAX];
 
@@ -133,8 +133,8 @@ tap_close(void *ctx, uint64_t sequence, const char *seal)
     node->sequence = sequence;
     node->sim->counts.groups++;
     node_check_place(node);
-    if (sim_chance(node->sim, 500)) {
-        keep_on_disk(node);
+    if (node->holds == 0 && sim_chance(node->sim, 500)) {
+        node_keep_on_disk(node);
     }
 }
 
@@ -374,7 +374,7 @@ node_adopt(struct node *node)
     journal_move(node->journal, answer->position, answer->sequence);
     primary_set_history(node->primary, &node->history, node->key);
     node_check_place(node);
-    keep_on_disk(node);
+    node->holds = node->load.generation + 1;
     node->sim->counts.loads++;
     return NULL;
 }

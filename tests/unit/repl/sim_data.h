@@ -45,6 +45,7 @@ struct child {
 struct load {
     uint64_t generation;
     bool on;
+    bool stores; /* it is in place, and the disk does not have it yet */
     struct wire_answer answer;
     struct buf bytes;
 };
@@ -84,6 +85,7 @@ struct node {
     struct disk disks[DISKS_MAX];
     unsigned disk_count;
     unsigned disks_seen;
+    uint64_t holds; /* the disk takes this load first; 0: it has our data */
 
     /* Faults, in permille of the occasions. */
     unsigned later_permille, child_fails_permille, drops_first_permille;
@@ -103,6 +105,8 @@ size_t sim_read_command(struct slice data, struct slice *argv,
 uint64_t sim_read_number(struct slice text);
 
 /* ---- the log ------------------------------------------------------------- */
+
+void node_keep_on_disk(struct node *node);
 
 /* Compares the data with the oracle, at the end of each group. */
 void node_check_place(struct node *node);

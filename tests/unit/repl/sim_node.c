@@ -229,7 +229,8 @@ node_boot(struct node *node, const struct disk *disk)
     node->up = true;
     node->boot++;
     node->flush_due = node->absent = node->in_doubt = false;
-    node->load.on = node->child.runs = false;
+    node->load.on = node->load.stores = node->child.runs = false;
+    node->holds = 0;
     node->child.generation++;
     node_make_parts(node);
     sim_id(sim, id);

@@ -120,7 +120,7 @@ replica_where(void *ctx, struct replica_place *ret_place)
         memcpy(ret_place->history, node->history.id,
                sizeof(ret_place->history));
     }
-    if (node->disk_count > 0) {
+    if (node->disk_count > 0 && node->holds == 0) {
         ret_place->synced =
             node->disks[(node->disks_seen - 1) % DISKS_MAX].position;
     }
@@ -230,6 +230,26 @@ replica_load_bytes(void *ctx, struct slice bytes)
     return !holds_up(node);
 }
 
+/* The link is up when the disk has the data. What comes in between, a
+ * promotion, another primary or a crash, meets a server whose disk has other
+ * data. */
+static void
+on_stored(struct sim *sim, uint64_t index, uint64_t number)
+{
+    struct node *node = sim->nodes[index];
+
+    if (!node->up || node->holds != number ||
+        sim_stands_still(sim, index, on_stored, index, number)) {
+        return;
+    }
+    node->holds = 0;
+    node_keep_on_disk(node);
+    if (node->load.stores) {
+        node->load.stores = false;
+        replica_loaded(node->replica, true, NULL, sim->now_ms);
+    }
+}
+
 static void
 on_loaded(struct sim *sim, uint64_t index, uint64_t generation)
 {
@@ -245,7 +265,12 @@ on_loaded(struct sim *sim, uint64_t index, uint64_t generation)
               reason != NULL ? reason : "loaded");
     node->load.on = false;
     buf_reset(&node->load.bytes, 0);
-    replica_loaded(node->replica, reason == NULL, reason, sim->now_ms);
+    if (reason != NULL) {
+        replica_loaded(node->replica, false, reason, sim->now_ms);
+        return;
+    }
+    node->load.stores = true;
+    sim_at(sim, sim_below(sim, 300), on_stored, node->index, node->holds);
 }
 
 static void
@@ -264,8 +289,8 @@ replica_load_cancel(void *ctx)
 {
     struct node *node = ctx;
 
-    SIM_CHECK(node->sim, node->load.on, "cancels no load");
-    node->load.on = false;
+    SIM_CHECK(node->sim, node->load.on || node->load.stores, "cancels no load");
+    node->load.on = node->load.stores = false;
     buf_reset(&node->load.bytes, 0);
 }
 

@@ -84,9 +84,9 @@ struct session {
     _Atomic int blocked; /* enum session_block */
     void *again;         /* a paused handler's state */
     void (*again_free)(void *state);
-    size_t again_bytes; /* of that state, where it is large */
+    size_t again_bytes;         /* of that state, where it is large */
     struct rights_walk *rights; /* of the command that is checked in slices */
-    uint64_t worked_ns; /* so far, by the command that has paused */
+    uint64_t worked_ns;         /* so far, by the command that has paused */
     /* What the command that stopped the batch waits for, and for how long at
      * least. The function that stops it sets them; they are cleared when the
      * batch goes on. */

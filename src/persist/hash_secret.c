@@ -11,10 +11,12 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "persist/persist_state.h"
+#include "snapshot/left_out.h"
 #include "snapshot/secret_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -141,4 +143,62 @@ hash_secret_write_again(const struct persist *persist, int dir_fd)
     }
     explicit_bzero(there, sizeof(there));
     return error == 0 ? write_file(dir_fd, persist->secret.bytes) : error;
+}
+
+/* ---- a secret that is lost ------------------------------------------------
+ */
+
+/* Removes the filters that were loaded with a wrong key. */
+static bool
+leave_out(struct persist *persist, uint64_t fingerprint, char *ret_reason,
+          size_t reason_size)
+{
+    struct keyspace *ks = persist->options.keyspace;
+    uint64_t count = 0;
+    uint64_t other = 0;
+
+    if (!left_out_remove(ks, fingerprint, &count, &other)) {
+        (void)snprintf(ret_reason, reason_size,
+                       "The data also needs the hash-secret-file of "
+                       "fingerprint %016" PRIx64 ", or more memory.",
+                       other);
+        return false;
+    }
+    if (count > 0) {
+        history_begin(&persist->load.history, NULL);
+        persist->load.found.without_id = true;
+        persist->load.found.keys = keyspace_count_keys(ks);
+        (void)requests_ask(&persist->requests[PERSIST_SAVE]);
+    }
+    log_warn("persist", "left out the filters of a lost secret",
+             "fingerprint=%016" PRIx64 " filters=%llu", fingerprint,
+             (unsigned long long)count);
+    return true;
+}
+
+bool
+hash_secret_load(struct persist *persist, const struct recover_options *options,
+                 char *ret_reason, size_t reason_size)
+{
+    const char *text = persist->options.conf->without_secret;
+    uint64_t fingerprint = 0;
+    bool done;
+
+    if (text[0] == '\0') {
+        return recover_run(options, &persist->load.found, ret_reason,
+                           reason_size);
+    }
+    if (!hex_parse_u64(slice_of(text), &fingerprint) || fingerprint == 0 ||
+        !left_out_begin(fingerprint)) {
+        (void)snprintf(ret_reason, reason_size,
+                       "without-secret takes the fingerprint (16 hexadecimal "
+                       "digits) of a secret that is not here, not %s.",
+                       text);
+        return false;
+    }
+    done =
+        recover_run(options, &persist->load.found, ret_reason, reason_size) &&
+        leave_out(persist, fingerprint, ret_reason, reason_size);
+    left_out_end();
+    return done;
 }

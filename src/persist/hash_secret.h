@@ -8,8 +8,10 @@
 #include "snapshot/keyring.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct persist;
+struct recover_options;
 
 #define HASH_SECRET_NAME KEYRING_OWN_NAME
 
@@ -27,3 +29,9 @@ unsigned hash_secret_read_others(const struct persist *persist);
  * place. Another server's secret there gets another name. Returns 0 or errno.
  * A task. */
 int hash_secret_write_again(const struct persist *persist, int dir_fd);
+
+/* Loads the data, as recover_run; without the filters of without-secret. Then
+ * the state is of no history, and is saved again, if it is saved at all. */
+bool hash_secret_load(struct persist *persist,
+                      const struct recover_options *options, char *ret_reason,
+                      size_t reason_size);

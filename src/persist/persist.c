@@ -249,7 +249,7 @@ persist_load(struct persist *persist, const struct recover_replay *replay)
 
     atomic_store(&persist->load.started_ms, clock_wall_ms());
     atomic_store(&persist->load.started_ns, start_ns);
-    if (!recover_run(&options, &persist->load.found, reason, sizeof(reason))) {
+    if (!hash_secret_load(persist, &options, reason, sizeof(reason))) {
         log_error("persist.recover", "cannot load the data", "reason=\"%s\"",
                   reason);
         persist->load.refused = true;

@@ -68,7 +68,8 @@ refuse_image(struct run *run, const struct image *image,
         return refuse(run,
                       "%s: %s Put back the hash-secret-file of the server that "
                       "wrote it, or copy it to hash-secrets in dir, named by "
-                      "its fingerprint.",
+                      "its fingerprint. If it is lost, --without-secret and "
+                      "the fingerprint leave such filters out, for good.",
                       image->path, error->text);
     case SNAPSHOT_IO:
         return refuse(run, "%s: cannot be read at offset %" PRIu64 ": %s.",

@@ -38,7 +38,6 @@ struct check_gap {
     struct kept *kept; /* all filters that lost deletions */
     uint64_t db;
     bool open; /* there was a gap */
-    bool needs_secret;
 };
 
 struct check_gap *
@@ -74,12 +73,6 @@ check_gap_open(struct check_gap *gap)
 {
     gap->open = true;
     map_free(&gap->whole);
-}
-
-bool
-check_gap_needs_secret(const struct check_gap *gap)
-{
-    return gap->needs_secret;
 }
 
 /* ---- what is known ------------------------------------------------------- */
@@ -167,11 +160,7 @@ execute(struct check_gap *gap, struct slice command)
 {
     char why[256] = "";
 
-    if (check_world_execute(gap->world, command, why, sizeof(why))) {
-        return true;
-    }
-    gap->needs_secret |= check_card_failure(why) == CHECK_STATE_UNREADABLE;
-    return false;
+    return check_world_execute(gap->world, command, why, sizeof(why));
 }
 
 /* Executes an add again in a filter that is not as the server's was: the filter

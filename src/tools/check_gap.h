@@ -25,9 +25,6 @@ void check_gap_open(struct check_gap *gap);
 /* Executes a group. Returns how many commands failed. */
 uint64_t check_gap_execute(struct check_gap *gap, struct slice commands);
 
-/* Returns whether a command failed for want of a hash secret. */
-bool check_gap_needs_secret(const struct check_gap *gap);
-
 /* Prints for each filter how many deletions were left out. Returns their sum.
  */
 uint64_t check_gap_complain(const struct check_gap *gap, struct check *check,

@@ -11,6 +11,8 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "core/keyed.h"
+#include "snapshot/left_out.h"
 #include "snapshot/snapshot_whole.h"
 #include "tools/check_beside.h"
 #include "tools/check_chain.h"
@@ -416,6 +418,29 @@ execute_groups(struct salvage *salvage, struct check_gap *gap)
     }
 }
 
+/* Removes the filters whose secret is not here: they were executed with a wrong
+ * key. */
+static bool
+leave_out(struct salvage *salvage, struct check_world *world)
+{
+    uint64_t count = 0;
+    uint64_t other = 0;
+
+    if (!left_out_remove(check_world_keyspace(world), 0, &count, &other)) {
+        tool_complain(&salvage->check->tool, CHECK_UNREADABLE,
+                      "%s: not enough memory", salvage->journal->path);
+        return false;
+    }
+    if (count > 0) {
+        tool_complain(&salvage->check->tool, CHECK_DAMAGED,
+                      "%s: left out %llu keyed filters, whose secret is not "
+                      "here (--hash-secret-file)",
+                      salvage->journal->path, (unsigned long long)count);
+        salvage->lost = true;
+    }
+    return true;
+}
+
 /* Loads the base and executes the groups. A command that fails depends on lost
  * data and is left out. */
 static bool
@@ -425,8 +450,9 @@ execute(struct salvage *salvage, struct check_world *world,
     const struct check_journal *journal = salvage->journal;
     struct check_gap *gap;
     char why[256] = "";
-    bool ok = true;
+    bool ok;
 
+    (void)keyed_accept_all(true); /* the world ends that */
     if (!check_world_load(world, journal->base_fd, true, why, sizeof(why))) {
         tool_complain(&salvage->check->tool, CHECK_DAMAGED, "%s: %s",
                       journal->base_path, why);
@@ -437,12 +463,7 @@ execute(struct salvage *salvage, struct check_world *world,
         check_gap_open(gap);
     }
     execute_groups(salvage, gap);
-    if (check_gap_needs_secret(gap)) {
-        tool_complain(&salvage->check->tool, CHECK_UNREADABLE,
-                      "%s: has keyed filters: --hash-secret-file is needed",
-                      journal->path);
-        ok = false;
-    }
+    ok = leave_out(salvage, world);
     if (ok) {
         salvage->kept = check_gap_complain(gap, salvage->check, journal->path);
     }

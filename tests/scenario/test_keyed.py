@@ -6,6 +6,7 @@
 
 import os
 import random
+import re
 import shutil
 import subprocess
 
@@ -208,11 +209,13 @@ def test_tools_read_heads_and_need_the_secret_to_execute(group, tmp_path):
     for words in (("verify", snapshot), ("info", journal), ("cat", snapshot),
                   ("verify", *with_secret, journal)):
         assert check(*words).returncode == 0, words
-    for words in (("verify", journal), ("salvage", journal, tmp_path / "out")):
-        done = check(*words)
-        assert done.returncode == 3, words
-        assert REFUSAL in done.stdout + done.stderr
-    assert not (tmp_path / "out").exists()
+    done = check("verify", journal)
+    assert done.returncode == 3
+    assert REFUSAL in done.stdout + done.stderr
+    # Salvage writes the others.
+    done = check("salvage", journal, tmp_path / "plain")
+    assert done.returncode == 1 and REFUSAL in done.stderr
+    assert check("verify", tmp_path / "plain").returncode == 0
     done = check("verify", "--hash-secret-file", snapshot, journal)
     assert done.returncode == 3 and snapshot.encode() in done.stderr
     assert check("salvage", *with_secret, journal, tmp_path / "out").returncode == 0
@@ -220,6 +223,51 @@ def test_tools_read_heads_and_need_the_secret_to_execute(group, tmp_path):
     node.restart()
     with node.conn() as conn:
         assert conn.call("BF.EXISTS", "k", "a") == 1
+
+
+@pytest.mark.parametrize("journal", ("yes", "no"))
+def test_a_start_can_leave_out_the_filters_of_a_lost_secret(group, journal):
+    """Some are in the base or the snapshot, the journal has others, and changes
+    that need both kinds."""
+    node = group.node("--appendonly", journal, "--save", "3600 1000000")
+    with node.conn() as conn:
+        conn.call("BF.INSERT", "base", "HASH", "keyed", "ITEMS", "a", "b")
+        conn.call("BF.INSERT", "plain", "ITEMS", "a", "b")
+        if journal == "yes":
+            conn.call("BGREWRITEAOF")
+            wait_until(lambda: b"aof_rewrites:1" in conn.call("INFO", "persistence"))
+        conn.call("BF.MADD", "base", "c", "d")
+        conn.call("BF.INSERT", "later", "HASH", "keyed", "ITEMS", "a")
+        conn.call("RENAME", "later", "renamed")
+        conn.call("BF.MERGE", "renamed", "base")
+        conn.call("BF.INSERT", "del", "DELETABLE", "HASH", "keyed", "ITEMS", "a", "b")
+        conn.call("BF.DEL", "del", "a")
+        conn.call("BF.ADD", "plain", "c")
+        if journal == "no":
+            conn.call("SAVE")
+    node.crash()
+    os.unlink(secret_of(node))
+    node.restart(wait=False)
+    node.child.wait(20 * servers.time_factor())
+    found = re.search(rb"fingerprint ([0-9a-f]{16})", node.log())
+    assert found and b"--without-secret" in node.log()
+    wrong = "%016x" % 77
+    node.restart("--without-secret", wrong, wait=False)
+    node.child.wait(20 * servers.time_factor())
+    node.restart("--without-secret", found[1].decode())
+    with node.conn() as conn:
+        assert conn.call("KEYS", "*") == [b"plain"]
+        assert conn.call("BF.MEXISTS", "plain", "a", "b", "c") == [1, 1, 1]
+        assert conn.call("BF.INSERT", "new", "HASH", "keyed", "ITEMS", "x") == [1]
+        if journal == "yes":
+            wait_until(lambda: b"aof_rewrites:1" in conn.call("INFO", "persistence"))
+        else:  # the start has begun one
+            wait_until(lambda: conn.call("SAVE") == b"OK")
+    node.crash()
+    node.restart("--without-secret", "")
+    with node.conn() as conn:
+        assert conn.call("BF.MEXISTS", "plain", "a", "b", "c") == [1, 1, 1]
+        assert conn.call("DBSIZE") == 2
 
 
 def test_nothing_shows_the_secret(group):

@@ -45,6 +45,8 @@ UNFAIR = {
     ("loading", "directory vanishes"): "files that it has not read are gone",
     ("beside a node, no journal", "a new replica"):
         "a replica has more than a start finds; an operator must say who leads",
+    ("replica, disk full", "promotion, kill -9"):
+        "the role could not be written, as the log says: it is a replica again",
 }
 
 

@@ -2,8 +2,8 @@
  *
  * Gaining slots, one source at a time. What is decided here for a wanted slot:
  *
- * - We hold it at our node's epoch, and were not fenced: nobody else can have
- *   owned it since. It is served at once.
+ * - We hold it at our node's epoch, were not fenced, and know of no claim at a
+ *   higher one: nobody else can have owned it since. It is served at once.
  * - The node that owned it before is known: its daemon is asked, which saves a
  *   survey.
  * - Else a survey that began later tells. Its best holder is asked, if that is
@@ -20,15 +20,14 @@
 #include "cluster/sidecar_disk.h"
 #include "cluster/sidecar_force.h"
 #include "cluster/sidecar_peers.h"
+#include "cluster/sidecar_wait.h"
 #include "cluster/survey.h"
 
 #include <stdio.h>
 
 enum {
-    RETRY_MS = 100,        /* after a claim that failed, or an answer that did
-                              not come */
-    FENCE_LASTS_MS = 10000 /* then a fenced slot that our node has not lost
-                              counts as wanted */
+    RETRY_MS =
+        100 /* after a claim that failed, or an answer that did not come */
 };
 
 const char *
@@ -156,18 +155,15 @@ add_outdated(const struct sidecar *sidecar, struct slot_set *set)
 static void
 lead(struct sidecar *sidecar, uint64_t now_ms)
 {
-    struct holdings *own = sidecar->own;
     struct slot_set others;
 
     memset(&others, 0, sizeof(others));
     add_outdated(sidecar, &others);
     slot_set_subtract(&sidecar->claim.set, &others);
     slot_set_intersect(&sidecar->claim.set, &sidecar->owned);
-    holdings_slots(own, &others);
-    slot_set_subtract(&others, &sidecar->claim.set);
-    sidecar_hold(sidecar, &others, 0, 0);
-    memcpy(sidecar->claim.was, own->history, sizeof(own->history));
-    own->follows[0] = own->history[0] = '\0';
+    memcpy(sidecar->claim.was, sidecar->own->history,
+           sizeof(sidecar->claim.was));
+    sidecar_wait_lead(sidecar, &sidecar->claim.set);
     sidecar->hooks.lead(sidecar->hooks.ctx);
     sidecar->role = SIDECAR_LEADS;
     keep(sidecar, now_ms);
@@ -299,10 +295,37 @@ claim_answered(struct sidecar *sidecar, const struct sidecar_answer *answer,
     }
 }
 
+/* Whether a daemon that was silent when a survey chose the source has answered
+ * since, and has newer data. */
+static bool
+is_outdone(const struct sidecar *sidecar)
+{
+    const struct claim *claim = &sidecar->claim;
+
+    if (!claim->surveyed) {
+        return false;
+    }
+    slot_set_foreach (&claim->set, slot) {
+        const struct sidecar_holder *holder = &sidecar->survey.found[slot];
+
+        if (holder->epoch != 0 &&
+            strcmp(sidecar->peers[holder->peer].id, claim->source) != 0 &&
+            (holder->epoch > claim->least ||
+             (holder->epoch == claim->least && claim->copy && !holder->copy))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void
 claim_is_near(struct sidecar *sidecar, uint64_t now_ms)
 {
-    if (sidecar->claim.state == CLAIM_PULLS) {
+    if (sidecar->claim.state == CLAIM_PULLS && is_outdone(sidecar)) {
+        sidecar->hooks.pull_cancel(sidecar->hooks.ctx);
+        sidecar->claim.number = 0;
+        fail(sidecar, "a server that was silent has newer data", now_ms);
+    } else if (sidecar->claim.state == CLAIM_PULLS) {
         enter(sidecar, CLAIM_FENCES, now_ms);
         ask(sidecar, SIDECAR_ASK_FENCE);
     }
@@ -452,15 +475,27 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
     return WANT_CLAIM;
 }
 
+/* Whether a daemon has claimed the slot at a higher epoch, perhaps before we
+ * started, and no survey has found since that none holds it. */
+static bool
+may_be_fenced(const struct sidecar *sidecar, unsigned slot)
+{
+    uint64_t known = sidecar->own->known[slot];
+
+    return known > sidecar->own->held[slot] && known > sidecar->judged[slot];
+}
+
 static enum want
 decide(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
     bool fenced = slot_set_has(&sidecar->fenced, slot);
 
-    if (fenced && now_ms - sidecar->fenced_ms[slot] < FENCE_LASTS_MS) {
+    if (fenced &&
+        now_ms - sidecar->fenced_ms[slot] < sidecar->options.fence_ms) {
         return WANT_WAITS;
     }
-    if (!fenced && sidecar->own->held[slot] == sidecar_epoch(sidecar)) {
+    if (!fenced && !may_be_fenced(sidecar, slot) &&
+        sidecar->own->held[slot] == sidecar_epoch(sidecar)) {
         return WANT_SERVE;
     }
     if (sidecar->source[slot] != PEER_NONE &&
@@ -494,6 +529,9 @@ separate(struct sidecar *sidecar)
             claim->surveyed ? holder->known : sidecar->source_epoch[slot];
 
         claim->copy |= claim->surveyed && holder->copy;
+        if (claim->least == 0 || holder->epoch < claim->least) {
+            claim->least = holder->epoch;
+        }
         claim->known = claim->known == 0 ? known : claim->known;
         if (known != claim->known) {
             slot_set_remove(&found, slot);

@@ -28,6 +28,8 @@ struct cluster {
     _Atomic uint64_t leases_lost; /* ended without a renewal */
     _Atomic uint64_t views;       /* made so far */
     _Atomic uint64_t cutover_ms;  /* sidecar_cutover_ms */
+    _Atomic uint64_t waits_ms;    /* CLOCK_MONOTONIC, since when slots keep the
+                                     server from following; 0: none do */
 };
 
 /* Returns whether the view may be acted on at this time. */

@@ -14,14 +14,10 @@
 #include "cluster/sidecar_give.h"
 #include "cluster/sidecar_peers.h"
 #include "cluster/sidecar_show.h"
+#include "cluster/sidecar_wait.h"
 #include "cluster/survey.h"
 
 #include <stdio.h>
-
-enum {
-    UNFOLLOWED_MS = 30000 /* then a demoted daemon follows, though it has slots
-                             that no other daemon has taken */
-};
 
 /* ---- life ---------------------------------------------------------------- */
 
@@ -48,6 +44,8 @@ sidecar_new(const struct sidecar_hooks *hooks, const struct holdings *start)
     sidecar->comer = slots_of(sizeof(*sidecar->comer));
     sidecar->given_ms = slots_of(sizeof(*sidecar->given_ms));
     sidecar->lost_ms = slots_of(sizeof(*sidecar->lost_ms));
+    sidecar->given_epoch = slots_of(sizeof(*sidecar->given_epoch));
+    sidecar->judged = slots_of(sizeof(*sidecar->judged));
     sidecar->since = slots_of(sizeof(*sidecar->since));
     sidecar->state = slots_of(sizeof(*sidecar->state));
     sidecar->ask_source = slots_of(sizeof(*sidecar->ask_source));
@@ -78,6 +76,8 @@ sidecar_free(struct sidecar *sidecar)
     mem_free(sidecar->comer);
     mem_free(sidecar->given_ms);
     mem_free(sidecar->lost_ms);
+    mem_free(sidecar->given_epoch);
+    mem_free(sidecar->judged);
     mem_free(sidecar->since);
     mem_free(sidecar->state);
     mem_free(sidecar->ask_source);
@@ -203,43 +203,12 @@ leader_of(const struct sidecar *sidecar)
     return primary < 0 ? NULL : sidecar->topology->nodes[primary].id;
 }
 
-/* Whether a slot that we hold as our own is not fenced, and may have changes
- * that its new owner has to take first. */
-static bool
-is_unfenced(const struct sidecar *sidecar)
-{
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        const struct sidecar_holder *holder = &sidecar->survey.found[slot];
-
-        if (sidecar->own->held[slot] != 0 &&
-            (holder->epoch <= sidecar->own->held[slot] || holder->claimed)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A daemon that leads and whose node was demoted goes on sending its log to its
- * replicas, until the one that leads next has taken all of it. */
-static bool
-may_follow(struct sidecar *sidecar, uint64_t now_ms)
-{
-    if (sidecar->own->follows[0] != '\0' || !is_unfenced(sidecar)) {
-        return true;
-    }
-    if (sidecar->demoted_ms == 0) {
-        sidecar->demoted_ms = now_ms;
-        survey_hurry(sidecar);
-    }
-    return now_ms - sidecar->demoted_ms >= UNFOLLOWED_MS;
-}
-
 static void
 follow(struct sidecar *sidecar, const char *leader)
 {
     (void)snprintf(sidecar->leader, sizeof(sidecar->leader), "%s", leader);
     sidecar->role = SIDECAR_FOLLOWS;
-    sidecar->demoted_ms = 0;
+    sidecar_wait_end(sidecar);
     sidecar_copy_reset(sidecar);
     claim_cancel(sidecar);
     memset(&sidecar->exported, 0, sizeof(sidecar->exported));
@@ -259,11 +228,13 @@ follow(struct sidecar *sidecar, const char *leader)
 static void
 lead_at_once(struct sidecar *sidecar)
 {
+    const struct slot_set none = { { 0 } };
+
     if (sidecar->own->follows[0] != '\0') {
-        sidecar_hold_nothing(sidecar);
+        sidecar_wait_lead(sidecar, &none);
     }
     sidecar->role = SIDECAR_LEADS;
-    sidecar->demoted_ms = 0;
+    sidecar_wait_end(sidecar);
     sidecar->changed = true;
     sidecar->hooks.lead(sidecar->hooks.ctx);
 }
@@ -286,7 +257,7 @@ follow_role(struct sidecar *sidecar, uint64_t now_ms)
 
     if ((sidecar_node(sidecar)->flags & NODE_PRIMARY) != 0) {
         if (sidecar->role == SIDECAR_LEADS || claim_is_hand_off(sidecar)) {
-            sidecar->demoted_ms = 0;
+            sidecar_wait_end(sidecar);
         } else if (copies_what_is_owned(sidecar)) {
             claim_begin_hand_off(sidecar, now_ms);
         } else if (sidecar->role == SIDECAR_UNDECIDED ||
@@ -296,7 +267,7 @@ follow_role(struct sidecar *sidecar, uint64_t now_ms)
     } else if (leader != NULL &&
                (sidecar->role != SIDECAR_FOLLOWS ||
                 strcmp(sidecar->leader, leader) != 0) &&
-               may_follow(sidecar, now_ms)) {
+               sidecar_may_follow(sidecar, leader, now_ms)) {
         follow(sidecar, leader);
     }
 }
@@ -335,12 +306,14 @@ settle(struct sidecar *sidecar, uint64_t now_ms)
     write_changes(sidecar);
 }
 
-/* Another id is another node: what the file says is of slots of the old one. */
+/* Another id is another node: what is here counts as a copy of what the daemon
+ * of the old one has, and nobody follows that. */
 static void
 check_identity(struct sidecar *sidecar)
 {
     struct holdings *own = sidecar->own;
     const char *id = sidecar_node(sidecar)->id;
+    uint64_t position;
 
     if (strcmp(own->node, id) == 0) {
         return;
@@ -348,10 +321,15 @@ check_identity(struct sidecar *sidecar)
     if (own->node[0] != '\0') {
         log_error("cluster.sidecar", "stands beside another node than before",
                   "node=%s before=%s next=\"the slots that it held for the old "
-                  "node are not served; their filters stay until they are "
-                  "fetched from another daemon\"",
+                  "node are not served; their filters stay until the servers "
+                  "of their owners have them\"",
                   id, own->node);
-        sidecar_hold_nothing(sidecar);
+        memset(own->follows, '0', TOPOLOGY_ID_LEN);
+        own->follows[TOPOLOGY_ID_LEN] = '\0';
+        sidecar->hooks.where(sidecar->hooks.ctx, own->history, &position);
+        sidecar->role = SIDECAR_UNDECIDED;
+        claim_cancel(sidecar);
+        memset(&sidecar->served, 0, sizeof(sidecar->served));
     }
     memcpy(own->node, id, sizeof(own->node));
     sidecar->dirty = true;
@@ -481,6 +459,7 @@ sidecar_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
         sidecar_show(sidecar); /* before the answer leaves */
     }
     if (answer.kind == SIDECAR_FENCED) {
+        answer.ticket = sidecar_keep(sidecar);
         sidecar->hooks.poll(sidecar->hooks.ctx);
     }
     return answer;

@@ -75,7 +75,8 @@ const struct holdings *sidecar_holdings(struct sidecar *sidecar);
  * them, so that no command changes them any more when this returns. leased:
  * whether our lease holds. empty: whether the slots have no keys here. FENCED
  * with *ret_granted (where the log ends is the caller's to fill in), HAS_KEYS,
- * or REFUSED with a reason. */
+ * or REFUSED with a reason. An answer FENCED leaves
+ * when its ticket is kept, so that a start knows of the fence. */
 struct sidecar_answer sidecar_fence(struct sidecar *sidecar,
                                     const struct sidecar_ask *ask, bool leased,
                                     bool empty, struct slot_set *ret_granted,

@@ -27,8 +27,9 @@ note_stored(struct sidecar *sidecar)
         if (sidecar->since[slot] < sidecar->stored) {
             slot_set_remove(&sidecar->loose, slot);
             slot_set_add(&sidecar->kept, slot);
+            slot_set_add(&sidecar->writing, slot);
+            sidecar->writing_ticket = 0;
             sidecar->dirty = true;
-            sidecar->changed = true; /* others see it, too */
         }
     }
 }
@@ -43,6 +44,7 @@ sidecar_hold(struct sidecar *sidecar, const struct slot_set *set,
     }
     slot_set_subtract(&sidecar->kept, set);
     slot_set_subtract(&sidecar->loose, set);
+    slot_set_subtract(&sidecar->writing, set);
     if (epoch_plus_1 != 0) {
         slot_set_unite(&sidecar->loose, set);
     }
@@ -75,7 +77,7 @@ sidecar_disk_loose(const struct sidecar *sidecar)
 
     if (sidecar->own->follows[0] == '\0') {
         set = sidecar->loose;
-        slot_set_intersect(&set, &sidecar->served);
+        slot_set_unite(&set, &sidecar->writing);
     }
     return set;
 }
@@ -139,6 +141,18 @@ sidecar_disk_check(struct sidecar *sidecar)
 
 /* ---- the disk ------------------------------------------------------------ */
 
+/* Others see it when the file has it. */
+static void
+note_written(struct sidecar *sidecar)
+{
+    if (sidecar->writing_ticket != 0 &&
+        sidecar->hooks.is_kept(sidecar->hooks.ctx, sidecar->writing_ticket)) {
+        memset(&sidecar->writing, 0, sizeof(sidecar->writing));
+        sidecar->writing_ticket = 0;
+        sidecar->changed = true;
+    }
+}
+
 static void
 ask_for_disk(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -186,6 +200,7 @@ sidecar_disk_tick(struct sidecar *sidecar, uint64_t now_ms)
         sidecar->stored = disk.stored;
         note_stored(sidecar);
     }
+    note_written(sidecar);
     ask_for_disk(sidecar, now_ms);
 }
 
@@ -313,6 +328,9 @@ sidecar_keep(struct sidecar *sidecar)
         write_claim(sidecar, file);
     }
     ticket = sidecar->hooks.keep(sidecar->hooks.ctx, file);
+    if (sidecar->writing_ticket == 0 && !slot_set_is_empty(&sidecar->writing)) {
+        sidecar->writing_ticket = ticket;
+    }
     mem_free(file);
     return ticket;
 }

@@ -37,5 +37,5 @@ uint64_t sidecar_keep(struct sidecar *sidecar);
 /* Whether a claim that KEEPS may be written, and served when that is done. */
 bool sidecar_disk_may_keep(struct sidecar *sidecar);
 
-/* The slots that we serve, and that the disk does not have yet. */
+/* The slots that we hold as our own, and that the disk does not have yet. */
 struct slot_set sidecar_disk_loose(const struct sidecar *sidecar);

@@ -4,13 +4,12 @@
 #include "base/log.h"
 #include "cluster/sidecar_disk.h"
 #include "cluster/sidecar_peers.h"
+#include "cluster/sidecar_wait.h"
 #include "cluster/survey.h"
 
 enum {
     GIVING_MS = 2000, /* from a fence on, no other daemon gets the slot */
-    AWAIT_MS = 2000,  /* at most, commands on a lost slot wait for its owner */
-    FORGET_MS = 10000 /* until the keys of a forgotten slot are deleted: then
-                         replicas do not hold it any more, either */
+    AWAIT_MS = 2000   /* at most, commands on a lost slot wait for its owner */
 };
 
 /* Whether the slot was fenced a moment ago: its claim may be under way, and
@@ -254,6 +253,7 @@ fence(struct sidecar *sidecar, const struct slot_set *set,
         sidecar_want(sidecar, slot, PEER_NONE, now_ms);
         sidecar->fenced_ms[slot] = now_ms;
         sidecar->given_ms[slot] = now_ms;
+        sidecar->given_epoch[slot] = epoch + 1;
         *known = *known > epoch + 1 ? *known : epoch + 1;
     }
     slot_set_subtract(&sidecar->served, set);
@@ -313,13 +313,9 @@ sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
     sidecar->forget_round = sidecar->survey.rounds;
     memset(&set, 0, sizeof(set));
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        const struct sidecar_holder *holder = &sidecar->survey.found[slot];
-
         if (sidecar->own->held[slot] != 0 &&
-            !slot_set_has(&sidecar->owned, slot) && !holder->copy &&
-            !holder->claimed && /* the owner's disk has it */
-            holder->epoch > sidecar->own->held[slot] &&
-            holder->peer == sidecar->owner_before[slot]) {
+            !slot_set_has(&sidecar->owned, slot) &&
+            sidecar_is_taken(sidecar, slot)) {
             slot_set_add(&set, slot);
         }
     }
@@ -332,7 +328,7 @@ sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
     came(sidecar, &set, NULL);
     slot_set_unite(&sidecar->forgets, &set);
     sidecar->forgets_ticket = sidecar_keep(sidecar);
-    sidecar->forgets_at_ms = now_ms + FORGET_MS;
+    sidecar->forgets_at_ms = now_ms + sidecar->options.forget_ms;
     sidecar->changed = true;
     log_notice("cluster.sidecar", "gave slots away", "slots=%u",
                slot_set_count(&set));

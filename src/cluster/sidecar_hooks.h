@@ -17,6 +17,20 @@ struct sidecar_options {
     /* How long at most a slot that our node has lost is served, until the
      * daemon of its owner comes for it: less than a lease. */
     uint64_t leaving_ms;
+    /* How long after a slot was forgotten its keys are deleted: then replicas
+     * do not hold it any more, either. */
+    uint64_t forget_ms;
+    /* How long a fenced slot that our node has not lost waits for that, before
+     * it is wanted again. */
+    uint64_t fence_ms;
+    /* How long at most slots without keys keep a daemon from following. */
+    uint64_t empty_ms;
+};
+
+enum {
+    SIDECAR_FORGET_MS = 10000,
+    SIDECAR_FENCE_MS = 10000,
+    SIDECAR_EMPTY_MS = 5000
 };
 
 /* What commands are to see: a state for each slot (enum slot_state), and the
@@ -25,8 +39,14 @@ struct sidecar_map {
     const struct topology *topology;
     const uint8_t *state;   /* [CLUSTER_SLOTS] */
     const uint16_t *source; /* [CLUSTER_SLOTS] */
-    const bool *silent;     /* by node: its daemon has not answered the last
-                               survey */
+    /* Slots whose data keeps us from following our node's primary: how many,
+     * since when by the clock of the events, and the first one's owner, or
+     * TOPOLOGY_NOBODY. */
+    unsigned waiting;
+    uint64_t waits_ms;
+    uint16_t waits_for;
+    const bool *silent; /* by node: its daemon has not answered the last
+                           survey */
     /* By the clock of the events: no slot that LEAVES is served from then on,
      * until the next map. */
     uint64_t leaving_until_ms;
@@ -75,6 +95,7 @@ struct sidecar_answer {
     const struct holdings *holdings;
     uint64_t version;               /* of the holdings, not 0 */
     const struct slot_set *granted; /* of FENCED */
+    uint64_t ticket; /* likewise: the answer leaves when this is kept */
     char history[HISTORY_ID_CHARS + 1];
     uint64_t position;
     const char *reason; /* of REFUSED and SILENT; for the log */

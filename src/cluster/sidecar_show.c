@@ -47,7 +47,7 @@ show_copies(struct sidecar *sidecar)
 {
     int leader = sidecar_node(sidecar)->primary;
 
-    if (leader < 0 || !sidecar->copy_is_good) {
+    if (leader < 0 || !sidecar->copy_is_good || sidecar->waits_ms != 0) {
         return;
     }
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
@@ -95,6 +95,21 @@ show_silent(struct sidecar *sidecar)
     }
 }
 
+static void
+show_waiting(const struct sidecar *sidecar, struct sidecar_map *map)
+{
+    unsigned at = 0;
+    unsigned first;
+    unsigned last;
+
+    map->waits_ms = sidecar->waits_ms;
+    map->waiting = slot_set_count(&sidecar->waiting);
+    map->waits_for = TOPOLOGY_NOBODY;
+    if (slot_set_next(&sidecar->waiting, &at, &first, &last)) {
+        map->waits_for = sidecar->topology->owner[first];
+    }
+}
+
 void
 sidecar_show(struct sidecar *sidecar)
 {
@@ -106,6 +121,7 @@ sidecar_show(struct sidecar *sidecar)
     memset(sidecar->state, SLOT_AWAY, CLUSTER_SLOTS);
     memset(sidecar->ask_source, 0xff,
            CLUSTER_SLOTS * sizeof(*sidecar->ask_source));
+    show_waiting(sidecar, &map);
     show_silent(sidecar);
     map.silent = sidecar->silent;
     show_owned(sidecar);

@@ -43,6 +43,8 @@ sidecar_serve(struct sidecar *sidecar, const struct slot_set *set)
     slot_set_unite(&sidecar->served, set);
     slot_set_foreach (set, slot) {
         sidecar->given_ms[slot] = 0; /* it has come back */
+        sidecar->given_epoch[slot] = 0;
+        sidecar->judged[slot] = sidecar->own->known[slot];
     }
     slot_set_subtract(&sidecar->fenced, set);
     slot_set_subtract(&sidecar->missing, set);

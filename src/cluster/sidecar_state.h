@@ -8,6 +8,7 @@
  *   sidecar_force.c  slots whose data an operator declares to be lost
  *   sidecar_give.c   slots that other daemons claim
  *   sidecar_peers.c  the daemons beside other nodes
+ *   sidecar_wait.c   what is here goes only when others have it
  *   sidecar_show.c   what commands see
  *   claim.c          gaining slots
  *   survey.c         asking all daemons what they hold
@@ -106,6 +107,7 @@ struct claim {
     bool hand_off;         /* from the daemon that we followed */
     bool surveyed;         /* as in struct sidecar_ask, */
     uint64_t known;        /* as in struct sidecar_ask */
+    uint64_t least; /* surveyed: the lowest epoch + 1 at which it holds any */
     bool copy;    /* of a source that follows another daemon: it serves none */
     bool refused; /* the daemon that we followed has refused */
     bool broke;   /* the link of PULLS did: the source may have started again */
@@ -146,16 +148,23 @@ struct sidecar {
                               the data is what is held */
     struct slot_set kept;  /* held, and the disk has that data */
     struct slot_set loose; /* held, and it does not yet */
-    uint64_t stored;       /* the position that it has, + 1 */
-    uint64_t store_ms;     /* when it was asked for more */
+    struct slot_set writing;         /* of kept: the file may not say so yet, */
+    uint64_t writing_ticket;         /* but when this is kept; 0: not written */
+    uint64_t stored;                 /* the position that it has, + 1 */
+    uint64_t store_ms;               /* when it was asked for more */
     char live[HISTORY_ID_CHARS + 1]; /* our log's history at the last look */
     char snapshot[HISTORY_ID_CHARS + 1]; /* as the file names it */
     bool behind;                         /* a replica has newer data than we */
     enum sidecar_role role;
     char leader[TOPOLOGY_ID_LEN + 1]; /* of the role FOLLOWS */
-    uint64_t demoted_ms; /* since when we should follow, and do not yet; 0 */
-    bool copy_is_good;   /* a replica's holdings are its leader's */
-    uint64_t offered_ms; /* when the leader was asked last */
+    /* We should follow another daemon, and do not yet: */
+    uint64_t waits_ms;       /* since when; 0: we need not */
+    struct slot_set waiting; /* for what */
+    bool waits_empty;        /* that has no keys, */
+    uint64_t keys_round;     /* as it was at this survey */
+    uint64_t said_ms;        /* when the log said so */
+    bool copy_is_good;       /* a replica's holdings are its leader's */
+    uint64_t offered_ms;     /* when the leader was asked last */
     uint64_t offer_number;
     struct sidecar_offer offer;
 
@@ -188,10 +197,12 @@ struct sidecar {
     uint64_t leaving_until_ms; /* the first of them; 0: none */
     uint64_t await_round;      /* the survey that tells whether to go on */
     struct slot_set fenced;    /* rule 3 */
-    uint64_t *fenced_ms;     /* [CLUSTER_SLOTS] when; 0: our node has lost it */
-    uint64_t *given_ms;      /* [CLUSTER_SLOTS] when it was fenced; 0: never,
-                                or it is here again */
-    uint64_t forget_round;   /* survey.rounds that rule 4 has seen */
+    uint64_t *fenced_ms;   /* [CLUSTER_SLOTS] when; 0: our node has lost it */
+    uint64_t *given_ms;    /* [CLUSTER_SLOTS] when it was fenced; 0: never,
+                              or it is here again */
+    uint64_t *given_epoch; /* [CLUSTER_SLOTS] + 1, of the fence; 0 likewise */
+    uint64_t *judged;      /* [CLUSTER_SLOTS] own->known, when it was served */
+    uint64_t forget_round; /* survey.rounds that rule 4 has seen */
     struct slot_set forgets; /* rule 4: not held any more, keys still here */
     uint64_t forgets_ticket; /* of the text that does not hold them */
     uint64_t forgets_at_ms;  /* when the keys may go; 0: none do */

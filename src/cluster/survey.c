@@ -54,7 +54,7 @@ bool
 survey_is_calm(const struct sidecar *sidecar)
 {
     return is_settled(sidecar) && slot_set_is_empty(&sidecar->awaiting) &&
-           sidecar->claim.state == CLAIM_NONE && sidecar->demoted_ms == 0 &&
+           sidecar->claim.state == CLAIM_NONE && sidecar->waits_ms == 0 &&
            sidecar->survey.full_of == sidecar->topologies;
 }
 

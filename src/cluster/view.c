@@ -196,6 +196,13 @@ view_free(struct cluster_view *view)
 }
 
 void
+view_set_waiting(struct cluster_view *view, unsigned slots, uint16_t owner)
+{
+    view->waiting = slots;
+    view->waits_for = owner;
+}
+
+void
 view_set_silent(struct cluster_view *view, const bool *silent)
 {
     view->silent = 0;

@@ -41,6 +41,10 @@ struct cluster_view *view_new(struct topology *topology,
                               const uint8_t *states, const uint16_t *sources);
 void view_free(struct cluster_view *view); /* NULL is fine */
 
+/* Notes for what this server does not follow its node's primary yet. */
+void view_set_waiting(struct cluster_view *view, unsigned slots,
+                      uint16_t owner);
+
 /* Notes which daemons are silent, by node, before the view is shown. */
 void view_set_silent(struct cluster_view *view, const bool *silent);
 

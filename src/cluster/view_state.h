@@ -76,12 +76,14 @@ struct cluster_view {
     unsigned assigned, failing, failed; /* slots with an owner; whose owner is
                                            PFAIL, or FAIL */
     unsigned shards;                    /* primaries with slots: cluster_size */
-    unsigned owned;    /* slots of this node, or of its primary */
-    unsigned replicas; /* of the same primary, but those that are FAIL */
-    unsigned silent;   /* daemons */
-    bool primary;      /* this node is one */
-    int leader;        /* index of this node, or of its primary if it
-                          is a replica; -1: unknown */
+    unsigned owned;     /* slots of this node, or of its primary */
+    unsigned replicas;  /* of the same primary, but those that are FAIL */
+    unsigned silent;    /* daemons */
+    unsigned waiting;   /* slots that keep this server from following */
+    uint16_t waits_for; /* the owner of the first; TOPOLOGY_NOBODY */
+    bool primary;       /* this node is one */
+    int leader;         /* index of this node, or of its primary if it
+                           is a replica; -1: unknown */
     struct cluster_settings settings;
     bool has_plain, has_tls, has_both;          /* ports of daemons */
     struct view_text reply[VIEW_REPLIES][2][2]; /* by TLS and RESP3 */

@@ -38,6 +38,7 @@ add_view(struct info_cluster *figures, const struct cluster_view *view)
     figures->owned = view->owned;
     figures->replicas = view->replicas;
     figures->silent = view->silent;
+    figures->waiting = view->waiting;
     for (unsigned i = 0; i < SLOT_STATES; i++) {
         figures->slots[i] = view->count[i];
     }
@@ -65,6 +66,11 @@ info_cluster_get(const struct service *service,
         .cutover_ms = atomic_load(&cluster->cutover_ms),
         .transfers = { .state = "" },
     };
+    if (atomic_load(&cluster->waits_ms) != 0) {
+        ret_cluster->waits_s =
+            (clock_mono_ns() / 1000000 - atomic_load(&cluster->waits_ms)) /
+            1000;
+    }
     if (cluster->view != NULL) {
         add_view(ret_cluster, cluster->view);
     }
@@ -120,6 +126,29 @@ info_cluster_silent(const struct cluster_view *view, struct buf *out)
     }
 }
 
+/* Slots that keep this server from following its node's primary: since when,
+ * and whose server has to take them. */
+static void
+write_waiting(const struct info_cluster *figures,
+              const struct cluster_view *view, struct buf *text)
+{
+    info_put_number(text, "cluster_slots_waiting", view->waiting);
+    if (view->waiting == 0) {
+        return;
+    }
+    info_put_number(text, "cluster_slots_waiting_seconds", figures->waits_s);
+    buf_append_slice(text, slice_lit("cluster_slots_waiting_for:"));
+    if (view->waits_for == TOPOLOGY_NOBODY) {
+        buf_append_slice(text, slice_lit("nobody"));
+    } else {
+        const struct view_node *node = &view->nodes[view->waits_for];
+
+        buf_append_slice(text, slice_of(node->host));
+        buf_printf(text, ":%u", node->port[!view->has_plain]);
+    }
+    buf_append_slice(text, slice_lit("\r\n"));
+}
+
 static void
 write_silent(const struct cluster_view *view, struct buf *text)
 {
@@ -167,6 +196,7 @@ info_cluster_write(const struct service *service, struct buf *text)
     if (figures.known) {
         write_view(&figures, text);
         write_silent(service->cluster->view, text);
+        write_waiting(&figures, service->cluster->view, text);
     }
     info_put_number(text, "cluster_transfers", figures.transfers.count);
 }

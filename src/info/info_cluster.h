@@ -24,6 +24,8 @@ struct info_cluster {
     unsigned owned;    /* slots of this node, or of its primary */
     unsigned replicas; /* of the same primary */
     unsigned silent;   /* servers */
+    unsigned waiting;  /* slots that keep the server from following */
+    uint64_t waits_s;  /* for how long */
     struct slot_transfers transfers;
 };
 

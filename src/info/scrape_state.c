@@ -262,6 +262,10 @@ write_slots(struct expose *to, const struct info_cluster *figures)
     expose_one(to, "cluster_slots_owned", "",
                "Slots of the node beside this server, or of its primary.",
                figures->owned);
+    expose_one(to, "cluster_slots_waiting", "",
+               "Slots whose data keeps this server from following the primary "
+               "of its node, since no other server has it.",
+               figures->waiting);
     expose_one(to, "cluster_silent_servers", "",
                "Servers that did not answer this one last.", figures->silent);
 }

@@ -64,7 +64,10 @@ set_silence(struct sidecar_mode *mode)
         .missing_empty = conf->sidecar_missing_slot == CONF_MISSING_SLOT_EMPTY,
         .silence_ms = safe ? mode->view.settings.node_timeout_ms + 2 * lease_ms
                            : lease_ms,
-        .leaving_ms = lease_ms / 2
+        .leaving_ms = lease_ms / 2,
+        .forget_ms = SIDECAR_FORGET_MS,
+        .fence_ms = SIDECAR_FENCE_MS,
+        .empty_ms = SIDECAR_EMPTY_MS
     };
 
     sidecar_set_options(mode->sidecar, &options);

@@ -45,13 +45,14 @@ struct sidecar_mode {
     struct holdings *answered; /* by another daemon, for the event */
     struct sidecar_inquiry *inquiry;
     struct kept_file *file;
+    struct fence_order *fenced; /* whose answers wait for the disk */
     uint64_t save; /* the ticket of a snapshot that was asked for; 0: none */
     _Atomic uint64_t sync_to; /* a position that the journal was asked to sync;
                                  0: none */
     bool checked;             /* the data was compared with the file */
     char *map; /* a copy of sidecar-map, into which the places point */
     struct view_place places[SIDECAR_PLACES_MAX];
-    atomic_bool map_due; /* sidecar-map has changed */
+    atomic_bool map_due;  /* sidecar-map has changed */
     unsigned warned_port; /* for which the log has the warning */
     struct sidecar_report report;
 

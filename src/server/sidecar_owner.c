@@ -104,6 +104,8 @@ publish_again(struct sidecar_mode *mode, const struct sidecar_map *map)
     }
     gate_raise(gate_of(mode), 0);
     view_set_silent(view, map->silent);
+    view_set_waiting(view, map->waiting, map->waits_for);
+    atomic_store(&mode->cluster.waits_ms, map->waiting > 0 ? map->waits_ms : 0);
     set_leaving(mode, map->leaving_until_ms);
     gate_lower(gate_of(mode), 0);
     sidecar_inquiry_publish(mode->inquiry, sidecar_holdings(mode->sidecar));
@@ -385,6 +387,33 @@ force(struct sidecar_mode *mode, struct fence_order *order)
     }
 }
 
+static bool
+is_kept(void *ctx, uint64_t ticket)
+{
+    struct sidecar_mode *mode = ctx;
+
+    return kept_file_outcome(mode->file, ticket) == 1;
+}
+
+/* Gives the answers that need not wait for the disk, or not any more. */
+static void
+give_answers(struct sidecar_mode *mode)
+{
+    struct fence_order **at = &mode->fenced;
+
+    while (*at != NULL) {
+        struct fence_order *order = *at;
+
+        if (order->answer.kind != SIDECAR_FENCED ||
+            is_kept(mode, order->answer.ticket)) {
+            *at = order->next;
+            sidecar_inquiry_answer(mode->inquiry, order);
+        } else {
+            at = &order->next;
+        }
+    }
+}
+
 void
 sidecar_owner_fence(struct sidecar_mode *mode)
 {
@@ -396,8 +425,10 @@ sidecar_owner_fence(struct sidecar_mode *mode)
         } else {
             answer(mode, order);
         }
-        sidecar_inquiry_answer(mode->inquiry, order);
+        order->next = mode->fenced;
+        mode->fenced = order;
     }
+    give_answers(mode);
 }
 
 /* ---- pulls --------------------------------------------------------------- */
@@ -572,14 +603,6 @@ keep(void *ctx, const struct holdings *holdings)
     ticket = kept_file_write(mode->file, buf_slice(&text));
     buf_free(&text);
     return ticket;
-}
-
-static bool
-is_kept(void *ctx, uint64_t ticket)
-{
-    struct sidecar_mode *mode = ctx;
-
-    return kept_file_outcome(mode->file, ticket) == 1;
 }
 
 static void

@@ -181,7 +181,10 @@ rig_init(struct rig *rig, const struct holdings *start)
 {
     const struct sidecar_hooks hooks = RIG_HOOKS(rig);
     const struct sidecar_options options = { .silence_ms = 500,
-                                             .leaving_ms = 250 };
+                                             .leaving_ms = 250,
+                                             .forget_ms = SIDECAR_FORGET_MS,
+                                             .fence_ms = SIDECAR_FENCE_MS,
+                                             .empty_ms = SIDECAR_EMPTY_MS };
     struct holdings *none = mem_zalloc(sizeof(*none));
 
     log_set_level((enum log_level)CONF_LOG_NOTHING);

@@ -146,6 +146,8 @@ struct sim_event {
     uint64_t epoch, known, seen;
     bool surveyed;
     uint8_t slots, granted;
+    unsigned to_boot; /* of `to`, when it answered; its disk has the fence when
+                         answer.ticket is kept */
     struct sidecar_answer answer;
     struct sim_holdings holdings;
 };
@@ -259,6 +261,11 @@ void sim_run_daemon(int index);
 
 /* Whether it serves the slot to everybody, with a lease. */
 bool sim_serves(int index, unsigned slot);
+
+/* It is about to lose all that it has of a slot. Fails if nobody else has an
+ * item that was acknowledged; follows: it will follow another daemon, so the
+ * slot's owner, or one with a higher epoch, must have it on its disk. */
+void sim_check_last(const struct sim_daemon *d, unsigned slot, bool follows);
 
 /* Whether it serves a slot that has moved to those whom its owner sends. */
 bool sim_gives(int index, unsigned slot);

@@ -13,6 +13,7 @@
 #include "sim.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* What begins to be served must have all that was acknowledged, but for what
  * only daemons have that cannot be reached. */
@@ -42,6 +43,47 @@ sim_check_served(int index, unsigned slot)
                  absent);
     }
     sim.lost[slot] |= absent;
+}
+
+/* Whether the disk of another daemon says that this slot is held later than d
+ * holds it. */
+static bool
+is_held_higher(const struct sim_daemon *d, const struct sim_daemon *other,
+               unsigned slot)
+{
+    const struct holdings *own = sidecar_holdings(d->sidecar);
+    uint64_t held = own->held[sim_slot(slot)];
+    char leader[TOPOLOGY_ID_LEN + 1];
+
+    sim_id_of(d->leader, leader);
+    return held == 0 || strcmp(own->follows, leader) == 0 ||
+           other->kept.held[slot] > held ||
+           (other->kept.held[slot] == held &&
+            d->topology->owner[sim_slot(slot)] != TOPOLOGY_NOBODY &&
+            &sim.daemon[sim_node_of(
+                d->topology->nodes[d->topology->owner[sim_slot(slot)]].id)] ==
+                other);
+}
+
+void
+sim_check_last(const struct sim_daemon *d, unsigned slot, bool follows)
+{
+    uint64_t last =
+        d->items[slot] & sim.truth[slot] & ~sim.lost[slot] & ~d->old[slot];
+
+    for (int i = 0; i < SIM_NODES; i++) {
+        const struct sim_daemon *other = &sim.daemon[i];
+
+        if (other != d && sim_newest()->member[i].known &&
+            (!follows || is_held_higher(d, other, slot))) {
+            last &= ~other->items[slot];
+        }
+    }
+    if (last != 0) {
+        sim_fail("daemon %d has the last copy of %#" PRIx64
+                 " of slot %u, and throws it away",
+                 sim_index(d), last, slot);
+    }
 }
 
 /* Returns the daemon that executes a command on the slot, or SIM_NOBODY. */

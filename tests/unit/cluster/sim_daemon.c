@@ -160,6 +160,9 @@ follow(void *ctx, int node)
     d->leader = sim_node_of(d->topology->nodes[node].id);
     d->sync_ms = 0;
     sim_tell("daemon %d follows %d", sim_index(d), d->leader);
+    for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
+        sim_check_last(d, slot, true);
+    }
 }
 
 static void
@@ -303,6 +306,7 @@ begin_pull(void *ctx, const char *node, const struct slot_set *set)
     struct sim_daemon *d = ctx;
 
     bool copied = d->copied != 0 && d->copied == sim_pack(set);
+    uint64_t slow = sim_below(6) == 0 ? 5000 : 400;
 
     sim_tell("daemon %d pulls %sfrom %d", sim_index(d),
              copied ? "what it copied " : "", sim_node_of(node));
@@ -311,7 +315,7 @@ begin_pull(void *ctx, const char *node, const struct slot_set *set)
                                  .source = sim_node_of(node),
                                  .slots = sim_pack(set),
                                  .ready_ms = sim.now_ms + 1 +
-                                             sim_below(copied ? 20 : 400) };
+                                             sim_below(copied ? 20 : slow) };
 }
 
 static void
@@ -356,6 +360,7 @@ drop(void *ctx, const struct slot_set *set)
     for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
         if ((slots >> slot & 1) != 0) {
             sim_tell("daemon %d drops slot %u", sim_index(d), slot);
+            sim_check_last(d, slot, false);
             sim_put(d, slot, 0);
         }
     }
@@ -377,7 +382,10 @@ sim_start(int index)
     const struct sidecar_options options = {
         .silence_ms =
             sim.safe ? SIM_NODE_TIMEOUT_MS + 2 * SIM_LEASE_MS : SIM_LEASE_MS,
-        .leaving_ms = SIM_LEASE_MS / 2
+        .leaving_ms = SIM_LEASE_MS / 2,
+        .forget_ms = 1500, /* so that worlds pass these times */
+        .fence_ms = 2500,
+        .empty_ms = 1000
     };
 
     sim_tell("daemon %d starts, journal %d, at %zu of %" PRIu64, index,
@@ -493,6 +501,11 @@ arrive(struct sim_event *event)
     } else {
         answer_fence(d, event);
         event->at_ms = sim.now_ms + 1 + sim_below(10);
+        if (event->answer.kind == SIDECAR_FENCED &&
+            event->at_ms <= d->kept_ms) {
+            event->at_ms = d->kept_ms + 1;
+        }
+        event->to_boot = d->boot;
     }
     where(d, event->answer.history, &event->answer.position);
     if (d->up && d->frozen && !sim.cut[event->from][event->to]) {
@@ -502,6 +515,14 @@ arrive(struct sim_event *event)
     }
 }
 
+static bool
+is_written(const struct sim_event *event)
+{
+    const struct sim_daemon *d = &sim.daemon[event->to];
+
+    return d->boot == event->to_boot && d->kept_ticket >= event->answer.ticket;
+}
+
 /* The answer has arrived, or does not come in time. */
 static void
 deliver(struct sim_event *event)
@@ -509,6 +530,12 @@ deliver(struct sim_event *event)
     struct sim_daemon *d = &sim.daemon[event->from];
     struct slot_set granted;
 
+    if (event->answer.kind == SIDECAR_FENCED && !is_written(event)) {
+        event->answer.kind = SIDECAR_SILENT;
+        event->answer.reason = "it was killed before its answer left";
+        event->at_ms = event->ends_ms;
+        return;
+    }
     if (event->answer.kind != SIDECAR_SILENT &&
         sim.cut[event->to][event->from]) {
         event->answer.kind = SIDECAR_SILENT;

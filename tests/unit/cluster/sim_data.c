@@ -32,7 +32,8 @@ static void
 synchronize(struct sim_daemon *d, const struct sim_daemon *leader)
 {
     if (d->sync_ms == 0) {
-        d->sync_ms = sim.now_ms + 20 + sim_below(200);
+        d->sync_ms =
+            sim.now_ms + 20 + sim_below(sim_below(8) == 0 ? 3000 : 200);
     } else if (sim.now_ms >= d->sync_ms) {
         sim_disk_replaced(d);
         memcpy(d->log, leader->log, leader->length * sizeof(*d->log));

@@ -45,6 +45,9 @@ sim_disk_replaced(struct sim_daemon *d)
     struct sim_disk *disk = &d->disk;
     const struct sim_place place = place_of(d);
 
+    for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
+        sim_check_last(d, slot, false);
+    }
     if (disk->journals && disk->built_ms == 0) {
         copy_to_disk(d, &place);
     }

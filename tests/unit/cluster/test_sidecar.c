@@ -45,7 +45,8 @@ TEST(what_was_held_at_another_epoch_is_asked_for_first)
     mem_free(file);
 }
 
-TEST(what_was_held_beside_another_node_is_not_held)
+/* It is kept, as what nobody follows, until the owners' daemons have it. */
+TEST(what_was_held_beside_another_node_is_not_served)
 {
     struct holdings *file = rig_file(RIG_B, 1);
     struct rig rig;
@@ -54,7 +55,9 @@ TEST(what_was_held_beside_another_node_is_not_held)
     rig_poll(&rig, RIG_NODES);
     assert_int_equal(rig.state[0], SLOT_HELD);
     assert_string_equal(rig.kept.node, RIG_A);
-    assert_int_equal(rig.kept.held[0], 0);
+    assert_int_equal(rig.kept.held[0], 2);
+    assert_string_equal(rig.kept.follows,
+                        "0000000000000000000000000000000000000000");
     rig_fini(&rig);
     mem_free(file);
 }

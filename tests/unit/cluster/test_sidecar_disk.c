@@ -55,7 +55,7 @@ TEST(a_claim_is_written_and_served_when_the_journal_has_its_data)
     assert_int_equal(rig.kept.held[0], 0);
     assert_true(rig.stores > 0);
     rig.stored = 70 + 1;
-    rig_tick(&rig, 100);
+    rig_tick(&rig, 200);
     assert_int_equal(rig.state[0], SLOT_SERVED);
     assert_int_equal(rig.kept.held[0], 10);
     assert_int_equal(rig.kept.from, 70);
@@ -81,7 +81,7 @@ TEST(without_a_journal_a_claim_is_served_before_it_is_written)
     assert_int_equal(sidecar_holdings(rig.sidecar)->held[0], 10);
     assert_true(slot_set_has(&sidecar_holdings(rig.sidecar)->claimed, 0));
     rig.stored = 70 + 1;
-    rig_tick(&rig, 50);
+    rig_tick(&rig, 100);
     assert_int_equal(rig.kept.held[0], 10);
     assert_false(slot_set_has(&sidecar_holdings(rig.sidecar)->claimed, 0));
     rig_fini(&rig);

@@ -73,6 +73,40 @@ TEST(a_fence_stops_the_slots_and_no_others)
     mem_free(file);
 }
 
+/* The fence was written before its answer left. */
+TEST(a_fence_outlasts_a_restart)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct holdings *kept = mem_alloc(sizeof(*kept));
+    struct slot_set granted;
+    struct rig rig;
+    struct sidecar_answer answer;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    answer = fence(&rig, RIG_B, 5, true, SIDECAR_ASK_FENCE_EMPTY, &granted);
+    assert_int_equal(answer.kind, SIDECAR_FENCED);
+    assert_int_equal(answer.ticket, rig.tickets);
+    *kept = rig.kept;
+    rig_fini(&rig);
+    rig_init(&rig, kept);
+    rig_poll(&rig, RIG_NODES); /* its node has not heard of B's claim */
+    assert_int_equal(rig.state[3], SLOT_HELD);
+    assert_int_equal(rig.state[4], SLOT_SERVED);
+    for (int round = 0; round < 3; round++) { /* B does not hold them */
+        rig_tick(&rig, 150);
+        rig_answer_survey(&rig, NULL, NULL, NULL);
+    }
+    rig_tick(&rig, 150);
+    assert_int_equal(rig.state[3], SLOT_SERVED);
+    sidecar_lapsed(rig.sidecar, rig.now_ms);
+    rig_poll(&rig, RIG_NODES);
+    assert_int_equal(rig.state[3], SLOT_SERVED); /* that was settled */
+    rig_fini(&rig);
+    mem_free(file);
+    mem_free(kept);
+}
+
 TEST(a_slot_that_is_fenced_while_it_is_claimed_is_not_served)
 {
     struct holdings *file = rig_file(RIG_A, 0);

@@ -80,6 +80,35 @@ move_slots(void)
     sim.moves++;
 }
 
+/* All slots of a primary move to another one, and it follows that with its
+ * replicas. */
+static void
+empty_node(void)
+{
+    int from = some_primary();
+    int to = some_primary();
+    uint64_t epoch = sim_next_epoch();
+    struct sim_version *version;
+
+    if (from == to || !sim.node[to].up || sim.node[to].alone_ms != 0) {
+        return;
+    }
+    version = sim_change_cluster();
+    for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
+        if (version->owner[slot] == from) {
+            version->owner[slot] = to;
+            version->member[to].epoch = epoch;
+        }
+    }
+    for (int i = 0; i < SIM_NODES; i++) {
+        if (i == from || version->member[i].primary == from) {
+            version->member[i].primary = to;
+        }
+    }
+    sim_tell("all slots of %d move to %d, which it follows", from, to);
+    sim.moves++;
+}
+
 static void
 fail_over(void)
 {
@@ -277,9 +306,10 @@ cut_off(void)
 }
 
 /* The operators declare that what missing slots had is lost. Their daemons then
- * serve what they, or others that answer, have. */
+ * serve what they, or others that answer, have. healed: only of those that had
+ * nothing, or nothing any more. */
 static void
-force_serve(void)
+force_serve(bool healed)
 {
     char reason[256];
 
@@ -291,6 +321,7 @@ force_serve(void)
 
             slot_set_add(&set, sim_slot(slot));
             if (d->state[slot] == SLOT_MISSING &&
+                (!healed || (sim.truth[slot] & ~sim.lost[slot]) == 0) &&
                 sidecar_force_serve(d->sidecar, &set, sim_has_lease(d), reason,
                                     sizeof(reason))) {
                 sim_tell("slot %u is lost, says the operator of %d", slot, i);
@@ -315,7 +346,7 @@ join(void)
         }
     }
     sim_nodes_look();
-    force_serve();
+    force_serve(false);
 }
 
 static void
@@ -325,7 +356,7 @@ make_fault(void)
         move_slots,  move_slots,    move_slots, fail_over, fail_over,
         lose_daemon, lose_one_node, lose_both,  cut_link,  cut_link,
         cut_off,     join,          join,       join,      follow_another,
-        add_node,    remove_node,
+        add_node,    remove_node,   empty_node,
     };
 
     faults[sim_below(sizeof(faults) / sizeof(faults[0]))]();
@@ -369,6 +400,9 @@ heal(void)
     }
     do {
         sim_run_ms();
+        if (sim.now_ms % 10000 == 0) {
+            force_serve(true);
+        }
     } while (!all_is_served() && sim.now_ms < until_ms);
     check_healed();
 }

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cluster/sidecar_wait.h"
+
+#include "base/log.h"
+#include "cluster/sidecar_disk.h"
+#include "cluster/sidecar_state.h"
+#include "cluster/survey.h"
+
+enum { SAY_MS = 60 * 1000, HURRY_MS = 10 * 1000 };
+
+/* Whether ours is a copy of what the owner's daemon has, which has no need of
+ * it. */
+static bool
+is_copy_of(const struct sidecar *sidecar, uint16_t owner)
+{
+    return strcmp(sidecar->own->follows, sidecar->peers[owner].id) == 0;
+}
+
+bool
+sidecar_is_taken(const struct sidecar *sidecar, unsigned slot)
+{
+    const struct sidecar_holder *holder = &sidecar->survey.found[slot];
+    uint16_t owner = sidecar->owner_before[slot];
+
+    if (owner == PEER_NONE || holder->epoch == 0 || holder->peer != owner ||
+        holder->copy || holder->claimed) {
+        return false;
+    }
+    return holder->epoch > sidecar->own->held[slot] ||
+           (holder->epoch == sidecar->own->held[slot] &&
+            is_copy_of(sidecar, owner)) ||
+           (sidecar->given_epoch[slot] != 0 && sidecar->comer[slot] == owner &&
+            holder->epoch >= sidecar->given_epoch[slot] &&
+            sidecar->survey.rounds > sidecar->wanted_round[slot]);
+}
+
+static void
+say(const struct sidecar *sidecar, const char *leader, uint64_t now_ms)
+{
+    unsigned at = 0;
+    unsigned first = 0;
+    unsigned last;
+
+    (void)slot_set_next(&sidecar->waiting, &at, &first, &last);
+    log_warn("cluster.sidecar", "keeps data that no other server has taken",
+             "slots=%u first=%u since_s=%llu leader=%s next=\"it follows that "
+             "server when the servers of the slots' owners have them\"",
+             slot_set_count(&sidecar->waiting), first,
+             (unsigned long long)((now_ms - sidecar->waits_ms) / 1000), leader);
+}
+
+/* Collects what is held and not taken. Keys are looked for once a survey. If no
+ * daemon holds a slot any more it counts as missing, though it has no keys, so
+ * its owner's daemon is given some time. */
+static void
+collect(struct sidecar *sidecar, uint64_t now_ms)
+{
+    struct slot_set set = { { 0 } };
+
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        if (sidecar->own->held[slot] != 0 && !sidecar_is_taken(sidecar, slot)) {
+            slot_set_add(&set, slot);
+        }
+    }
+    if (!slot_set_is_empty(&set) &&
+        sidecar->keys_round != sidecar->survey.rounds) {
+        sidecar->keys_round = sidecar->survey.rounds;
+        sidecar->waits_empty =
+            !sidecar->hooks.has_keys(sidecar->hooks.ctx, &set);
+    }
+    if (sidecar->waits_empty &&
+        now_ms - sidecar->waits_ms >= sidecar->options.empty_ms) {
+        memset(&set, 0, sizeof(set));
+    }
+    sidecar->changed |= !slot_set_equal(&sidecar->waiting, &set);
+    sidecar->waiting = set;
+}
+
+bool
+sidecar_may_follow(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
+{
+    if (strcmp(sidecar->own->follows, leader) == 0) {
+        return true; /* its own copy */
+    }
+    if (sidecar->waits_ms == 0) {
+        sidecar->waits_ms = sidecar->said_ms = now_ms;
+        sidecar->keys_round = UINT64_MAX;
+    }
+    collect(sidecar, now_ms);
+    if (slot_set_is_empty(&sidecar->waiting)) {
+        return true;
+    }
+    if (now_ms - sidecar->waits_ms < HURRY_MS) {
+        survey_hurry(sidecar);
+    }
+    if (now_ms - sidecar->said_ms >= SAY_MS) {
+        sidecar->said_ms = now_ms;
+        say(sidecar, leader, now_ms);
+    }
+    return false;
+}
+
+void
+sidecar_wait_end(struct sidecar *sidecar)
+{
+    if (sidecar->waits_ms != 0) {
+        sidecar->waits_ms = 0;
+        sidecar->changed = true;
+        memset(&sidecar->waiting, 0, sizeof(sidecar->waiting));
+    }
+}
+
+/* The one that we copied may be there, and have later changes. */
+void
+sidecar_wait_lead(struct sidecar *sidecar, const struct slot_set *claimed)
+{
+    struct holdings *own = sidecar->own;
+
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        if (own->held[slot] > 1 && !slot_set_has(claimed, slot)) {
+            own->held[slot]--;
+        }
+    }
+    own->follows[0] = own->history[0] = '\0';
+    sidecar->dirty = true;
+    sidecar->changed = true;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What is here goes only when others have it.
+ */
+#include "cluster/sidecar_wait.h"
+
+#include "../test.h"
+#include "base/mem.h"
+#include "cluster/sidecar_state.h"
+#include "sidecar_rig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The node of A has become a replica of B, which owns its slots. */
+#define EMPTIED                                                                \
+    RIG_A " 10.0.0.1:7000@17000 myself,slave " RIG_B                           \
+          " 0 0 9 connected\n" RIG_B                                           \
+          " 10.0.0.2:7001@17001 master - 0 1 9 connected 0-10922\n"
+
+/* Begins as a daemon that waits: slots with keys are left. */
+static void
+begin(struct rig *rig, const struct holdings *file)
+{
+    rig_init(rig, file);
+    slot_set_add(&rig->leftover, 7);
+    if (file->follows[0] == '\0') {
+        rig_poll(rig, RIG_NODES);
+    }
+    rig_poll(rig, EMPTIED);
+    rig_tick(rig, 50);
+}
+
+/* Has the daemon of B answer two surveys. */
+static void
+answer(struct rig *rig, const struct holdings *of_b)
+{
+    for (int round = 0; round < 2; round++) {
+        rig_answer_survey(rig, RIG_B, of_b, NULL);
+        rig_tick(rig, 1200);
+    }
+}
+
+static bool
+follows_b(const struct rig *rig)
+{
+    return rig->follows == 1;
+}
+
+static struct holdings *
+held_by_b(uint64_t epoch)
+{
+    return rig_file(RIG_B, epoch);
+}
+
+TEST(a_leader_waits_for_as_long_as_its_successor_needs)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct holdings *of_b = held_by_b(9);
+    struct rig rig;
+
+    begin(&rig, file);
+    rig_tick(&rig, 120000);
+    answer(&rig, NULL);
+    assert_false(follows_b(&rig));
+    assert_int_equal(slot_set_count(&rig.sidecar->waiting), 5461);
+    slot_set_add(&of_b->claimed, 7); /* not on its disk yet */
+    answer(&rig, of_b);
+    assert_false(follows_b(&rig));
+    assert_int_equal(slot_set_count(&rig.sidecar->waiting), 1);
+    slot_set_remove(&of_b->claimed, 7);
+    answer(&rig, of_b);
+    assert_true(follows_b(&rig));
+    assert_int_equal(slot_set_count(&rig.sidecar->waiting), 0);
+    rig_fini(&rig);
+    mem_free(file);
+    mem_free(of_b);
+}
+
+TEST(slots_without_keys_hold_nobody_back_for_long)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct rig rig;
+
+    begin(&rig, file);
+    memset(&rig.leftover, 0, sizeof(rig.leftover));
+    answer(&rig, NULL);
+    assert_false(follows_b(&rig));
+    rig_tick(&rig, 5000);
+    assert_true(follows_b(&rig));
+    rig_fini(&rig);
+    mem_free(file);
+}
+
+TEST(a_copy_waits_too)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct holdings *of_b = held_by_b(9);
+    struct rig rig;
+
+    memcpy(file->follows, RIG_C, sizeof(file->follows));
+    (void)snprintf(file->history, sizeof(file->history), "%040d", 1);
+    begin(&rig, file);
+    answer(&rig, NULL);
+    assert_false(follows_b(&rig));
+    answer(&rig, of_b);
+    assert_true(follows_b(&rig));
+    rig_fini(&rig);
+    mem_free(file);
+    mem_free(of_b);
+}
+
+TEST(what_was_held_beside_another_node_waits_too)
+{
+    struct holdings *file = rig_file(RIG_C, 1);
+    struct holdings *of_b = held_by_b(9);
+    struct rig rig;
+
+    begin(&rig, file);
+    answer(&rig, NULL);
+    assert_false(follows_b(&rig));
+    answer(&rig, of_b);
+    assert_true(follows_b(&rig));
+    rig_fini(&rig);
+    mem_free(file);
+    mem_free(of_b);
+}
+
+TEST(an_owner_that_has_fenced_it_may_have_a_lower_epoch)
+{
+    struct holdings *file = rig_file(RIG_A, 20);
+    struct holdings *of_b = held_by_b(9);
+    struct slot_set all = { { 0 } };
+    struct slot_set granted;
+    const struct sidecar_ask ask = { .question = SIDECAR_ASK_FENCE,
+                                     .node = RIG_B,
+                                     .set = &all,
+                                     .epoch = 9,
+                                     .surveyed = true,
+                                     .known = 99 };
+    struct rig rig;
+
+    slot_set_add_range(&all, 0, 5460);
+    begin(&rig, file);
+    for (unsigned slot = 0; slot < 5461; slot++) {
+        rig.sidecar->own->known[slot] = 0; /* or it would be refused */
+    }
+    answer(&rig, of_b);
+    assert_false(follows_b(&rig));
+    assert_int_equal(
+        sidecar_fence(rig.sidecar, &ask, true, false, &granted, rig.now_ms)
+            .kind,
+        SIDECAR_FENCED);
+    answer(&rig, of_b);
+    assert_true(follows_b(&rig));
+    rig_fini(&rig);
+    mem_free(file);
+    mem_free(of_b);
+}

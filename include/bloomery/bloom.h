@@ -116,7 +116,8 @@ enum bloom_kind {
 enum { BLOOM_EXPANSION_ZERO = 1 };
 
 /* Items are hashed with a secret of the process (bloom_use_secret(),
- * bloom_add_secret()), so that without it nobody can choose items that raise the error rate. Not of the foreign kinds.
+ * bloom_add_secret()), so that without it nobody can choose items that raise
+ * the error rate. Not of the foreign kinds.
  */
 enum { BLOOM_KEYED = 2 };
 

@@ -270,7 +270,8 @@ codec_init(struct bloom *bloom, const struct codec_head *head,
     uint64_t size_bytes;
 
     env = env_or_default(env);
-    if ((parts & PLAN_KEYED) != 0 && !keyed_is_known(head->params.fingerprint)) {
+    if ((parts & PLAN_KEYED) != 0 &&
+        !keyed_is_known(head->params.fingerprint)) {
         return BLOOM_SECRET;
     }
     if (head->incomplete) {

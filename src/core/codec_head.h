@@ -32,11 +32,11 @@ struct codec_head {
     struct bloom_params params; /* stripes and lines are layer 0's, as stored */
     uint64_t incarnation;
     uint32_t layers;
-    uint32_t options;     /* of kind redisbloom: core/foreign.h */
-    uint32_t growth;      /* of kind redisbloom: as its header has it */
-    uint64_t undone;      /* of kind deletable: core/deletable.h */
-    uint64_t turn;        /* of kind ageing: of its newest generation */
-    bool incomplete;      /* only `ranges` of the stream have come */
+    uint32_t options; /* of kind redisbloom: core/foreign.h */
+    uint32_t growth;  /* of kind redisbloom: as its header has it */
+    uint64_t undone;  /* of kind deletable: core/deletable.h */
+    uint64_t turn;    /* of kind ageing: of its newest generation */
+    bool incomplete;  /* only `ranges` of the stream have come */
     uint64_t range_count;
     const uint8_t *ranges;
     const uint8_t *table; /* of the layers; codec_get_layer() reads it */

@@ -73,8 +73,8 @@ bloom_add_secret(const uint8_t secret[BLOOM_SECRET_BYTES])
     enum bloom_status status = BLOOM_OK;
     size_t count;
 
-    while (atomic_flag_test_and_set_explicit(&ring.adding,
-                                             memory_order_acquire)) {
+    while (
+        atomic_flag_test_and_set_explicit(&ring.adding, memory_order_acquire)) {
     }
     count = atomic_load_explicit(&ring.count, memory_order_relaxed);
     if (find(made.fingerprint) != NULL) {

@@ -13,10 +13,11 @@
  *   function. Two items of a million million have equal hashes with probability
  *   5e-8 each; that adds nothing to an error rate.
  *
- * The process has a keyring: an own secret, for new filters, which is set before
- * threads start, and others, for filters that were made elsewhere. A secret that
- * was added is never changed or removed, so finding one takes no lock. A filter
- * is hashed with the secret of its fingerprint. Pure functions otherwise.
+ * The process has a keyring: an own secret, for new filters, which is set
+ * before threads start, and others, for filters that were made elsewhere. A
+ * secret that was added is never changed or removed, so finding one takes no
+ * lock. A filter is hashed with the secret of its fingerprint. Pure functions
+ * otherwise.
  */
 #pragma once
 

@@ -223,8 +223,8 @@ void conn_resume_later(struct conn *conn);
  * at_least_ms have passed. */
 void conn_park(struct conn *conn, enum conn_wait wait, uint32_t at_least_ms);
 
-/* Moves loop->resumable to loop->turns, if those of before are all served; takes
- * the first connection out of loop->turns, or returns NULL. */
+/* Moves loop->resumable to loop->turns, if those of before are all served;
+ * takes the first connection out of loop->turns, or returns NULL. */
 void conn_begin_turns(struct loop *loop);
 struct conn *conn_next_turn(struct loop *loop);
 

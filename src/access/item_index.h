@@ -41,6 +41,7 @@ item_index_find(struct item_index *index, const struct buf *list,
     for (at = index->known; mapped && next(list, &at, &item);) {
         size_t place = (size_t)(item.data - list->data);
 
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr): it is never followed */
         mapped = map_put(&index->places, item, (void *)(place + 1));
         index->known = mapped ? at : index->known;
     }

@@ -388,7 +388,9 @@ add_key(struct selector *selector, struct slice pattern, unsigned access)
                                    next_pattern, pattern);
 
     if (place != SIZE_MAX) {
-        selector->keys.data[place - 1] |= first;
+        char *there = &selector->keys.data[place - 1];
+
+        *there = (char)(*there | first);
         return NULL;
     }
     buf_append(&item, &first, 1);

@@ -97,8 +97,8 @@ struct tracking_place {
 
 /* Pushes an invalidation to one client, or (to: 0) to all in BCAST mode that
  * follow a prefix of the name; NOTICE_INVALIDATE_ALL goes to all that track. If
- * the target is on another loop, posts a notice to that loop. Returns false when
- * until_ns has passed: called again with the same notice, it goes on. */
+ * the target is on another loop, posts a notice to that loop. Returns false
+ * when until_ns has passed: called again with the same notice, it goes on. */
 bool tracking_deliver(struct tracking *tracking,
                       const struct tracking_place *place,
                       const struct notice *notice, uint64_t to,

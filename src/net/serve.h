@@ -41,6 +41,6 @@ int serve_detach(struct conn *conn, struct tls **ret_tls);
  * if its mailbox is full. */
 bool serve_kill(struct loop *loop, uint64_t id);
 
-/* Serves connections in loop->resumable, for a bounded time; those that ask for another turn
- * get it at the next call. */
+/* Serves connections in loop->resumable, for a bounded time; those that ask for
+ * another turn get it at the next call. */
 void serve_resume_all(struct loop *loop);

@@ -148,7 +148,8 @@ execute(struct conf *conf, const struct slice *words, size_t count,
     }
     service.stats = stats_new(1, CMD_ID_COUNT);
     worker = dispatch_new_worker(&service, 0);
-    worker->in_exec = true; /* in one piece: there is no session to go on with */
+    worker->in_exec =
+        true; /* in one piece: there is no session to go on with */
     *worker->request = (struct request){ .command = command,
                                          .worker = worker,
                                          .service = &service,

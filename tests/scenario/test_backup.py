@@ -301,7 +301,8 @@ def test_a_restored_server_is_as_it_was(tmp_path, start_server):
     servers.wait_until(server.accepts, 20, "it is up")
     with server.conn() as conn:
         servers.wait_until(lambda: conn.call("AUTH", "pw") == b"OK", 20, "it is up")
-        assert conn.call("BF.EXISTS", "keyed", "x") == 1
+        servers.wait_until(lambda: conn.call("BF.EXISTS", "keyed", "x") == 1, 20,
+                           "it has loaded")
         assert conn.call("CONFIG", "GET", "dialect")[1] == b"redis"
         assert conn.call("AUTH", "eve", "secret") == b"OK"
     server.kill()

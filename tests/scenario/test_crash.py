@@ -98,7 +98,7 @@ INCREMENT = {("unlink", "incr"), ("create", "incr"), ("sync", "journal")}
 MARK = {("unlink", "mark"), ("create", "mark"), ("sync", "mark"),
         ("sync", "journal")}
 REWRITE = MANIFEST | INCREMENT | file_made("base", "journal") | \
-    {("unlink", "base")}
+    {("unlink", "base"), ("unlink", "other")}  # the latter: journal/kept.h
 LOCK = {("create", "lock"), ("truncate", "lock"), ("write", "lock")}
 START = MANIFEST | INCREMENT | LOCK | {
     ("unlink", "snapshot.tmp"), ("sync", "base")}

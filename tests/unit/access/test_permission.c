@@ -101,9 +101,8 @@ TEST(every_command_that_changes_keys_needs_the_right_to_write)
 
         if ((query.command->flags & CMD_WRITE) != 0 &&
             query.command->keys.first > 0) {
-            assert_int_equal(DENIED_KEY,
-                             permission_check(&selector, &query,
-                                              &next, &work, &at));
+            assert_int_equal(DENIED_KEY, permission_check(&selector, &query,
+                                                          &next, &work, &at));
         }
     }
     selector_fini(&selector);

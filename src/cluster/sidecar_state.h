@@ -51,18 +51,18 @@ struct sidecar_holder {
  */
 struct sidecar_survey {
     uint64_t next_ms, since_ms;
-    unsigned open;         /* questions without an answer; 0: no round runs */
     uint64_t first_number; /* of the round's questions, and */
     uint16_t *asked;       /* [room] the peers that they went to */
-    bool asks_same;        /* the round that runs asks what has changed, */
-    size_t same;           /* and so many daemons have said: nothing; */
-    bool differs;          /* and another one has said what */
-    uint64_t began_of;     /* `topologies` when it began */
-    uint64_t full_of;      /* likewise, of the last one that heard all */
-    unsigned vain;         /* rounds without news while a slot is wanted */
     size_t asked_count, asked_room;
-    unsigned silent;
-    uint64_t rounds;              /* that have ended */
+    unsigned open;     /* questions without an answer; 0: no round runs */
+    unsigned silent;   /* daemons of this round */
+    unsigned vain;     /* rounds without news while a slot is wanted */
+    bool asks_same;    /* the round that runs asks what has changed, */
+    bool differs;      /* and a daemon has said what; */
+    size_t same;       /* so many have said: nothing */
+    uint64_t began_of; /* `topologies` when it began */
+    uint64_t full_of;  /* likewise, of the last one that heard all */
+    uint64_t rounds;   /* that have ended */
     struct sidecar_holder *fresh; /* [CLUSTER_SLOTS], of the round that runs */
     struct sidecar_holder *found; /* likewise, of the last one */
     bool complete;                /* nobody was silent in it */
@@ -142,8 +142,6 @@ struct sidecar {
     uint64_t topologies;             /* seen so far */
     uint64_t numbers;                /* of questions */
     struct holdings *own;
-    bool dirty;            /* own has changed since it was kept */
-    bool checked;          /* own is what the data is */
     uint64_t *since;       /* [CLUSTER_SLOTS] the position of our log from which
                               the data is what is held */
     struct slot_set kept;  /* held, and the disk has that data */
@@ -154,16 +152,18 @@ struct sidecar {
     uint64_t store_ms;               /* when it was asked for more */
     char live[HISTORY_ID_CHARS + 1]; /* our log's history at the last look */
     char snapshot[HISTORY_ID_CHARS + 1]; /* as the file names it */
+    bool dirty;                          /* own has changed since it was kept */
+    bool checked;                        /* own is what the data is */
     bool behind;                         /* a replica has newer data than we */
+    bool copy_is_good; /* a replica's holdings are its leader's */
+    bool waits_empty;  /* `waiting` has no keys */
     enum sidecar_role role;
     char leader[TOPOLOGY_ID_LEN + 1]; /* of the role FOLLOWS */
     /* We should follow another daemon, and do not yet: */
     uint64_t waits_ms;       /* since when; 0: we need not */
     struct slot_set waiting; /* for what */
-    bool waits_empty;        /* that has no keys, */
-    uint64_t keys_round;     /* as it was at this survey */
+    uint64_t keys_round;     /* as waits_empty says, at this survey */
     uint64_t said_ms;        /* when the log said so */
-    bool copy_is_good;       /* a replica's holdings are its leader's */
     uint64_t offered_ms;     /* when the leader was asked last */
     uint64_t offer_number;
     struct sidecar_offer offer;

@@ -382,9 +382,9 @@ is_left_out(const struct load_target *target, uint64_t db)
 }
 
 bool
-load_target_restore_rdb(struct load_target *target,
-                        const struct rdb_filter *filter)
+load_target_on_filter(void *ctx, const struct rdb_filter *filter)
 {
+    struct load_target *target = ctx;
     uint8_t footer[RDB_FOOTER_BYTES];
 
     if (is_left_out(target, filter->db)) {
@@ -409,12 +409,6 @@ load_target_restore_rdb(struct load_target *target,
     return load_target_restore(
         target, filter->db, filter->key, filter->expires_at_ms, filter->value,
         (struct slice){ (const char *)footer, sizeof(footer) });
-}
-
-bool
-load_target_on_filter(void *ctx, const struct rdb_filter *filter)
-{
-    return load_target_restore_rdb(ctx, filter);
 }
 
 bool

@@ -58,11 +58,7 @@ bool load_target_restore(struct load_target *target, uint64_t db,
                          struct slice value, struct slice footer);
 
 /* Restores a filter that an RDB holds, unless it has expired, or --db leaves
- * its database out. */
-bool load_target_restore_rdb(struct load_target *target,
-                             const struct rdb_filter *filter);
-
-/* The same, for struct rdb_visitor: ctx is the target. */
+ * its database out. For struct rdb_visitor: ctx is the target. */
 bool load_target_on_filter(void *ctx, const struct rdb_filter *filter);
 
 /* Prepares for a command that may create the key: asks whether the server has

@@ -115,9 +115,9 @@ load_target_command(struct load_target *target, uint64_t db, struct slice key,
 }
 
 bool
-load_target_restore_rdb(struct load_target *target,
-                        const struct rdb_filter *filter)
+load_target_on_filter(void *ctx, const struct rdb_filter *filter)
 {
+    struct load_target *target = ctx;
     uint8_t footer[RDB_FOOTER_BYTES];
     bool go;
 

@@ -38,6 +38,17 @@ holdings_set(struct holdings *holdings, const struct slot_set *set,
     }
 }
 
+bool
+holdings_equal(const struct holdings *one, const struct holdings *other)
+{
+    return strcmp(one->node, other->node) == 0 &&
+           strcmp(one->follows, other->follows) == 0 &&
+           strcmp(one->history, other->history) == 0 &&
+           memcmp(one->held, other->held, sizeof(one->held)) == 0 &&
+           memcmp(one->known, other->known, sizeof(one->known)) == 0 &&
+           memcmp(&one->claimed, &other->claimed, sizeof(one->claimed)) == 0;
+}
+
 void
 holdings_clear(struct holdings *holdings)
 {

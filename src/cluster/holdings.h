@@ -52,6 +52,9 @@ void holdings_clear(struct holdings *holdings);
  * has changed. */
 bool holdings_learn(struct holdings *holdings, const struct holdings *other);
 
+/* Whether both are the same to other servers: the text of a reply is. */
+bool holdings_equal(const struct holdings *one, const struct holdings *other);
+
 /* Collects the slots that are held. */
 void holdings_slots(const struct holdings *holdings, struct slot_set *ret_set);
 

@@ -60,6 +60,22 @@ is(const char *id, struct slice text)
 }
 
 bool
+history_equals(const struct history *history, const struct history *other)
+{
+    const struct history_past *past = history->past;
+    bool equal = strcmp(history->id, other->id) == 0;
+
+    for (int i = 0; equal && i < HISTORY_PAST_MAX; i++) {
+        equal = strcmp(past[i].id, other->past[i].id) == 0;
+        if (!equal || past[i].id[0] == '\0') {
+            break;
+        }
+        equal = past[i].until == other->past[i].until;
+    }
+    return equal;
+}
+
+bool
 history_covers(const struct history *history, struct slice id,
                uint64_t position)
 {

@@ -39,6 +39,9 @@ void history_go_on(struct history *history, const char *id, uint64_t position);
  * past: a base does not say which histories came before its own. */
 void history_extend(struct history *history, const struct history *older);
 
+/* Whether both have the same id and the same past. */
+bool history_equals(const struct history *history, const struct history *other);
+
 /* Whether a server at this position of history `id` has the same data as this
  * history there. */
 bool history_covers(const struct history *history, struct slice id,

@@ -413,19 +413,19 @@ journal_flush(struct journal *journal)
 {
     enum journal_flushed flushed = JOURNAL_FLUSHED;
     uint64_t target;
+    bool faulted;
 
     pthread_mutex_lock(&journal->mutex);
     if (journal_state_owes(journal)) {
         journal_state_close_group(journal);
         target = journal_state_place(journal).position;
-        if (journal_state_is_faulted(journal)) {
-            flushed = JOURNAL_FLUSH_FAILED;
-        } else if (journal->file_synced.position >= target) {
-            flushed = JOURNAL_FLUSHED;
-        } else if (!journal_state_is_served(journal)) {
-            flushed = JOURNAL_FLUSH_FAILED;
-        } else {
-            flushed = JOURNAL_FLUSHES;
+        faulted = journal_state_is_faulted(journal);
+        if (faulted || journal->file_synced.position < target) {
+            flushed = faulted || !journal_state_is_served(journal)
+                          ? JOURNAL_FLUSH_FAILED
+                          : JOURNAL_FLUSHES;
+        }
+        if (flushed == JOURNAL_FLUSHES) {
             journal->syncer.wanted = target;
             journal->syncer.flushes = true;
             pthread_cond_signal(&journal->writer.work);

@@ -142,7 +142,7 @@ address_is_local(const struct sockaddr *address)
 bool
 address_peer_is_local(int fd)
 {
-    union address address;
+    union address address = { .any.sa_family = AF_UNSPEC };
     socklen_t len = sizeof(address);
 
     return getpeername(fd, &address.any, &len) == 0 &&

@@ -37,7 +37,7 @@ stalled_ms(struct loop *loop)
     uint64_t passed_ms = now - loop->second_ms;
 
     loop->second_ms = now;
-    return passed_ms >= 2 * SECOND_MS ? passed_ms - SECOND_MS : 0;
+    return passed_ms >= (uint64_t)2 * SECOND_MS ? passed_ms - SECOND_MS : 0;
 }
 
 static void

@@ -535,9 +535,8 @@ choose(struct persist *persist, const struct persist_conf *conf,
         if (!sync_is_running(persist)) {
             presence_reopen(persist); /* the role and other files need it */
         }
-    } else if (ending_keeps_off(persist, conf, status)) {
-        return;
-    } else if (!persist->suspended && adopt_begin_file(persist)) {
+    } else if (ending_keeps_off(persist, conf, status) ||
+               (!persist->suspended && adopt_begin_file(persist))) {
         return;
     } else if (reload_is_due(persist) && !sync_is_running(persist)) {
         reload_run(persist);

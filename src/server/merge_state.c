@@ -39,6 +39,28 @@ format(uint64_t lost, const struct history *history, char ret_text[TEXT_BYTES])
     return checksum_append(ret_text, len);
 }
 
+/* Takes the next word if it is the id of a history. */
+static bool
+take_id(struct slice *line, char ret_id[HISTORY_ID_CHARS + 1])
+{
+    struct slice id;
+
+    if (!slice_next_word(line, &id) || !history_is_id(id)) {
+        return false;
+    }
+    memcpy(ret_id, id.data, id.len);
+    ret_id[id.len] = '\0';
+    return true;
+}
+
+static bool
+take_number(struct slice *line, uint64_t *ret_number)
+{
+    struct slice word;
+
+    return slice_next_word(line, &word) && slice_to_u64(word, ret_number);
+}
+
 /* The file has our checksum, so it has our form. */
 static void
 parse(char *text, uint64_t *ret_lost, struct history *ret_history)
@@ -46,19 +68,22 @@ parse(char *text, uint64_t *ret_lost, struct history *ret_history)
     char *rest = NULL;
     int count = 0;
 
-    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
-         line = strtok_r(NULL, "\n", &rest)) {
-        char id[HISTORY_ID_CHARS + 1];
-        uint64_t number;
+    for (char *next = strtok_r(text, "\n", &rest); next != NULL;
+         next = strtok_r(NULL, "\n", &rest)) {
+        struct slice line = slice_of(next);
+        struct slice what;
 
-        if (sscanf(line, "lost %" SCNu64, &number) == 1) {
-            *ret_lost = number;
-        } else if (sscanf(line, "history %40s", id) == 1) {
-            memcpy(ret_history->id, id, sizeof(id));
-        } else if (count < HISTORY_PAST_MAX &&
-                   sscanf(line, "past %40s %" SCNu64, id, &number) == 2) {
-            memcpy(ret_history->past[count].id, id, sizeof(id));
-            ret_history->past[count++].until = number;
+        if (!slice_next_word(&line, &what)) {
+            continue;
+        }
+        if (slice_is_word(what, "lost")) {
+            (void)take_number(&line, ret_lost);
+        } else if (slice_is_word(what, "history")) {
+            (void)take_id(&line, ret_history->id);
+        } else if (slice_is_word(what, "past") && count < HISTORY_PAST_MAX &&
+                   take_id(&line, ret_history->past[count].id) &&
+                   take_number(&line, &ret_history->past[count].until)) {
+            count++;
         }
     }
 }
@@ -142,7 +167,7 @@ merge_state_look(struct replication *r)
 
     merge_state_history(r, &history);
     if (r->merge_journal_bytes > 0 &&
-        memcmp(&history, &r->merge_history, sizeof(history)) != 0) {
+        !history_equals(&history, &r->merge_history)) {
         r->merge_history = history;
         write_state(r);
     }

@@ -99,7 +99,7 @@ sidecar_inquiry_publish(struct sidecar_inquiry *inquiry,
     struct buf text = { 0 };
 
     if (inquiry->text.len > 0 &&
-        memcmp(holdings, inquiry->shown, sizeof(*holdings)) == 0) {
+        holdings_equal(holdings, inquiry->shown)) {
         return;
     }
     *inquiry->shown = *holdings;

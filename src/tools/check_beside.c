@@ -124,7 +124,8 @@ forget_held(struct beside *beside, struct buf *text, const char *from)
 static void
 print_role(struct beside *beside, struct slice text, const char *from)
 {
-    const char *line = memmem(text.data, text.len, "\nrole ", 6);
+    const char *line =
+        text.len > 0 ? memmem(text.data, text.len, "\nrole ", 6) : NULL;
     const char *end =
         line != NULL
             ? memchr(line + 1, '\n', text.len - (size_t)(line + 1 - text.data))

@@ -169,3 +169,25 @@ TEST(what_others_held_is_learned_once)
     mem_free(one);
     mem_free(other);
 }
+
+TEST(holdings_are_equal_if_others_see_no_difference)
+{
+    uint64_t seed = test_seed();
+    struct holdings *one = some(&seed);
+    struct holdings *other = mem_zalloc(sizeof(*other));
+
+    *other = *one;
+    other->from++; /* of the file */
+    assert_true(holdings_equal(one, other));
+    other->known[5]++;
+    assert_false(holdings_equal(one, other));
+    other->known[5]--;
+    slot_set_add(&other->claimed, 9);
+    slot_set_add(&one->claimed, 9);
+    assert_true(holdings_equal(one, other));
+    slot_set_add(&other->claimed, 10);
+    slot_set_remove(&one->claimed, 10);
+    assert_false(holdings_equal(one, other));
+    mem_free(one);
+    mem_free(other);
+}

@@ -242,3 +242,26 @@ TEST(history_takes_the_past_from_an_older_record)
     history_extend(&history, &older);
     assert_true(history.past[HISTORY_PAST_MAX - 1].id[0] != '\0');
 }
+
+TEST(histories_with_the_same_past_are_equal)
+{
+    static const char *const ids[] = {
+        "1111111111111111111111111111111111111111",
+        "2222222222222222222222222222222222222222",
+    };
+    struct history history;
+    struct history other;
+
+    memset(&other, 'x',
+           sizeof(other)); /* what follows the end does not count */
+    history_begin(&history, ids[0]);
+    history_begin(&other, ids[0]);
+    memset(other.past[0].id + 1, 'x', HISTORY_ID_CHARS - 1);
+    assert_true(history_equals(&history, &other));
+    history_go_on(&history, ids[1], 10);
+    assert_false(history_equals(&history, &other));
+    history_go_on(&other, ids[1], 11);
+    assert_false(history_equals(&history, &other));
+    other.past[0].until = 10;
+    assert_true(history_equals(&history, &other));
+}

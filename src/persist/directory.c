@@ -19,7 +19,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOCK_NAME "lock"
 enum { LOCK_TRIES = 50 }; /* half a second in all */
 
 /* Follows the name of the snapshot; ".tmp" is appended to both while they are
@@ -51,7 +50,7 @@ directory_lock(struct persist *persist, int dir_fd, int *ret_fd)
 {
     char text[32];
     int len = snprintf(text, sizeof(text), "%d\n", (int)getpid());
-    int fd = openat(dir_fd, LOCK_NAME,
+    int fd = openat(dir_fd, DIRECTORY_LOCK,
                     O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
 
     if (fd < 0) {
@@ -88,7 +87,7 @@ lock_dir(struct persist *persist)
     }
     if (error != 0 && error != EWOULDBLOCK) {
         log_error("persist", "cannot open the lock",
-                  "file=\"%s/" LOCK_NAME "\" error=\"%s\"", persist->dir,
+                  "file=\"%s/" DIRECTORY_LOCK "\" error=\"%s\"", persist->dir,
                   strerror(error));
     }
     return error == 0;

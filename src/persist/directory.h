@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define DIRECTORY_LOCK "lock"
+
 struct conf;
 struct persist;
 

@@ -167,7 +167,7 @@ struct persist_adopted {
 /* presence.c: whether the files are where they should be. */
 struct persist_presence {
     struct task *task; /* looks; it owns the fields up to journal_error then */
-    struct file_identity dir, journal;
+    struct file_identity dir, lock, journal;
     struct manifest manifest;
     bool asks_journal, asks_files;
     int dir_error, journal_error; /* what it found: 0, ENOENT, ... */

@@ -49,6 +49,18 @@ look_for_file(const struct persist *persist, const char *name)
     return faccessat(AT_FDCWD, path, F_OK, 0) == 0 ? 0 : only_absence(errno);
 }
 
+/* Whether the lock is at its place. Without it another server could use the
+ * directory; and who removes all files may leave the directory itself, if the
+ * server makes one meanwhile. */
+static int
+look_for_lock(const struct persist *persist, const struct file_identity *lock)
+{
+    char path[PATH_BYTES];
+
+    (void)snprintf(path, sizeof(path), "%s/" DIRECTORY_LOCK, persist->dir);
+    return only_absence(file_find(path, lock));
+}
+
 /* Looks for the manifest and all files that it names. */
 static int
 look_for_files(const struct persist *persist, const struct manifest *manifest)
@@ -76,6 +88,9 @@ look(void *arg)
     struct persist_presence *presence = &persist->presence;
 
     presence->dir_error = only_absence(file_find(persist->dir, &presence->dir));
+    if (presence->dir_error == 0) {
+        presence->dir_error = look_for_lock(persist, &presence->lock);
+    }
     presence->journal_error = 0;
     if (presence->asks_journal) {
         presence->journal_error =
@@ -190,6 +205,7 @@ begin_look(struct persist *persist, const struct journal_status *status)
                            persist->files.has_manifest &&
                            persist->files.doubt == DOUBT_NONE;
     if (file_identify(persist->dir_fd, &presence->dir) != 0 ||
+        file_identify(persist->lock_fd, &presence->lock) != 0 ||
         (presence->asks_journal &&
          file_identify(persist->journal_fd, &presence->journal) != 0)) {
         return;
@@ -224,9 +240,16 @@ reopen(void *arg)
 {
     struct persist *persist = arg;
     struct persist_presence *presence = &persist->presence;
+    struct file_identity lock;
 
     presence->new_fd = presence->new_lock_fd = -1;
     presence->reopen_error = file_is_dir_at(persist->dir_fd, persist->dir);
+    if (presence->reopen_error == 0) {
+        presence->reopen_error = file_identify(persist->lock_fd, &lock);
+    }
+    if (presence->reopen_error == 0) {
+        presence->reopen_error = look_for_lock(persist, &lock);
+    }
     if (only_absence(presence->reopen_error) == 0) {
         return; /* it is back */
     }

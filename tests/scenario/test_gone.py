@@ -30,6 +30,16 @@ def move(path):
     os.rename(path, moved(path))
 
 
+def empty(path):
+    """As `rm -rf` that meets a file which the server has just made."""
+    for name in os.listdir(path):
+        file = os.path.join(path, name)
+        if os.path.isdir(file):
+            shutil.rmtree(file, ignore_errors=True)
+        else:
+            os.unlink(file)
+
+
 def replace(path):
     move(path)
     os.mkdir(path)
@@ -201,7 +211,8 @@ def wait_files(store, *names):
 
 # The files of a server that uses all of them. After the kill nothing is missing: the
 # filters that need the secret, the password, the user and the role.
-@pytest.mark.parametrize("how", [remove, move, replace], ids=lambda how: how.__name__)
+@pytest.mark.parametrize("how", [remove, move, replace, empty],
+                         ids=lambda how: how.__name__)
 def test_what_only_dir_had_is_written_again(how):
     with crash.Store(*ALWAYS) as store:
         users = os.path.join(store.data, "users.acl")

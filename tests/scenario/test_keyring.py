@@ -134,7 +134,8 @@ def test_a_secret_that_the_primary_learns_reaches_its_replica_in_the_stream(grou
         for reply in (conn.call("RESTORE", "k", "0", dump),
                       conn.call("BF.LOADCHUNK", "l", str(at), head)):
             assert isinstance(reply, resp.Error) and foreign in str(reply) and \
-                "hash-secrets" in str(reply) and "SIGHUP" in str(reply)
+                ", which this server does not have: copy the hash-secret-file" \
+                in str(reply) and "SIGHUP" in str(reply)
         folder = os.path.join(primary.folder, "hash-secrets")
         os.mkdir(folder, 0o700)
         shutil.copy(secret_file(away), os.path.join(folder, foreign))

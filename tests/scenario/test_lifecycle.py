@@ -223,7 +223,10 @@ def test_a_unix_socket_alone(start_server):
     server = start_server("--port", "0", "--unixsocket", "{folder}/sock",
                           listen=False, ready=False)
     path = os.path.join(server.folder, "sock")
-    servers.wait_until(lambda: os.path.exists(path), 10, "the socket")
+    def accepts():
+        with socket.socket(socket.AF_UNIX) as sock:
+            return sock.connect_ex(path) == 0
+    servers.wait_until(accepts, 10, "the socket")
     with resp.Conn(path, 3) as conn:
         servers.wait_until(lambda: conn.call("PING") == b"PONG", 10, "the load")
         assert conn.call("BF.MADD", "k", "a", "b") == [1, 1]

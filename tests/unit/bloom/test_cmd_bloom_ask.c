@@ -202,3 +202,14 @@ TEST(without_memory_it_is_an_error_and_nothing_leaks)
         }
     }
 }
+
+TEST(a_keyed_filter_needs_a_secret)
+{
+    static const char refusal[] =
+        "-ERR this server has no secret for keyed filters (hash-secret-file)";
+    struct rig *rig = rig_new();
+
+    (void)call(rig, "BF.INSERT keyed HASH keyed ITEMS", 0, 1);
+    assert_memory_equal(refusal, rig->out.data, sizeof(refusal) - 1);
+    rig_free(rig);
+}

@@ -92,18 +92,30 @@ class Peer:
             raw, self.data = self.data[:end], self.data[end:]
             return resp.decode(raw)
 
-    def greet(self, line=None):
-        """Reads REPLCONF bloomery, sends the hello, reads the port."""
+    def hello(self, line=None):
+        """Reads REPLCONF bloomery, sends the hello."""
         said = self.words()
         assert said[:2] == [b"REPLCONF", b"bloomery"], said
         self.send(line or "+BLOOMERY 1 %s -\r\n" % RUN)
-        if line is None:
-            assert self.words()[1] == b"listening-port"
-            self.send("+OK\r\n")
 
-    def shake(self, answer=None):
+    def tell(self, *lines):
+        """Answers each question about hash secrets with the next line."""
+        for line in lines:
+            said = self.words()
+            assert said[:2] == [b"REPLCONF", b"hash-secret"], said
+            self.send(line)
+
+    def greet(self, secrets=("+-\r\n",)):
+        """Sends the hello, answers about hash secrets, reads the port."""
+        self.hello()
+        self.tell(*secrets)
+        said = self.words()
+        assert said[:2] == [b"REPLCONF", b"listening-port"], said
+        self.send("+OK\r\n")
+
+    def shake(self, answer=None, secrets=("+-\r\n",)):
         """Does the whole handshake up to PSYNC, and answers PSYNC."""
-        self.greet()
+        self.greet(secrets)
         self.primary.asked = self.words()
         if answer is not None:
             self.send(answer)

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from lib import crash, links, peers, replicas, resp, servers
-from lib.peers import HISTORY, RUN, FakePrimary, FakeReplica, full
+from lib.peers import HISTORY, KEY, RUN, FakePrimary, FakeReplica, full
 from lib.replicas import follow, info, lead, wait_even
 from lib.servers import wait_until
 
@@ -190,7 +190,7 @@ def test_an_invalid_hello(start, fake, line, text):
     replica = start()
 
     def act(peer):
-        peer.greet(line)
+        peer.hello(line)
         peer.wait_end()
 
     follow(replica, fake(act), wait=False)
@@ -301,7 +301,15 @@ LIES = {
     "an error in the stream": then(peers.Peer.go_on, "-ERR go away\r\n"),
     "noise in the stream": then(peers.Peer.go_on, "", noise),
     "the end at once": lambda p: None,
-    "the end behind a hello": lambda p: p.greet(),
+    "endless hash secrets": lambda p: endless("0123456789abcdef ")(p, lambda q: (
+        q.hello(), q.tell("+"))),
+    "noise for hash secrets": then(peers.Peer.hello, "", noise),
+    "a list of no hash secrets": lambda p: p.shake(full(), ["+x y" * 20 + "\r\n"]),
+    "a false hash secret":
+        lambda p: p.shake(full(), ["+%s\r\n" % KEY, "+%s\r\n" % RUN[:32]]),
+    "the end behind a hello": peers.Peer.hello,
+    "the end within hash secrets": lambda p: (p.hello(), p.tell("+%s\r\n" % KEY)),
+    "the end behind a handshake": peers.Peer.greet,
     "the end within a snapshot":
         lambda p: (p.shake(full()), p.send("$100\r\nBLMY")),
 }
@@ -337,11 +345,39 @@ def test_a_primary_that_lies(start, fake, name):
 
 def test_a_primary_that_never_answers(start, fake):
     replica = start("--repl-timeout", 1)
-    for act in (lambda p: p.wait_end(), lambda p: (p.greet(), p.wait_end()),
-                lambda p: (p.shake(), p.wait_end()),
-                lambda p: (p.shake(full()), p.wait_end())):
+    for act, step in ((lambda p: p.wait_end(), "REPLCONF"),
+                      (lambda p: (p.hello(), p.wait_end()), "REPLCONF"),
+                      (lambda p: (p.greet(), p.wait_end()), "PSYNC"),
+                      (lambda p: (p.shake(), p.wait_end()), "PSYNC"),
+                      (lambda p: (p.shake(full()), p.wait_end()), "")):
         follow(replica, fake(act), wait=False)
-        wait_until(lambda: "ms" in links.refusal(replica), 10)
+        wait_until(lambda s=step: "ms" in links.refusal(replica) and
+                   s in links.refusal(replica), 10)
+
+
+def test_a_primary_of_before_hash_secrets_is_followed(start, fake):
+    """1.0.0 does not know the question."""
+    primary, replica, asked = start(), start(), []
+    with primary.conn() as conn:
+        conn.call("BF.ADD", "k", "x")
+
+    def act(peer):
+        with FakeReplica(primary.address, greet=False) as upper:
+            said = []
+            while said[:1] != [b"PSYNC"]:
+                said = peer.words()
+                if said[:2] == [b"REPLCONF", b"hash-secret"]:
+                    asked.append(said)
+                    peer.send("-ERR Unrecognized REPLCONF option: hash-secret\r\n")
+                    continue
+                upper.say(*said)
+                peer.send(upper.line() + b"\r\n")
+            while data := upper.sock.recv(65536):
+                peer.send(data)
+
+    follow(replica, fake(act))
+    wait_even(primary, replica)
+    assert len(asked) == 1
 
 
 # ---- hostile replicas ------------------------------------------------------

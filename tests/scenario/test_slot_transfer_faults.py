@@ -146,17 +146,38 @@ def test_every_layout_is_copied_bit_for_bit(member, tmp_path):
             assert conn.call("BF.EXISTS", "{%s}layout" % tag, "33") == 1
 
 
-def test_a_keyed_filter_needs_its_secret_at_the_target(member, tmp_path):
-    """With another secret nothing is taken over, and the reason is told."""
-    source, target = member(), member()
+def fill_keyed(source):
     with source.conn() as conn:
         assert conn.call("BF.RESERVE", "{in1}k", "0.01", "100", "HASH",
                          "keyed") == b"OK"
-        conn.call("BF.ADD", "{in1}k", "x")
+        conn.call("BF.MADD", "{in1}k", *range(80))
+        return conn.call("BF.MEXISTS", "{in1}k", *range(1000))
+
+
+def test_a_keyed_filter_comes_with_its_secret(member):
+    source, target = member(), member()
+    want = fill_keyed(source)
     lose(target)
     prepare(target, source)
-    wait_until(lambda: "hash-secret-file" in pull_of(target)["reason"], 30,
-               "it says why")
+    wait_follows(target)
+    finish(target, source)
+    assert list(compare(source, target)) == [b"{in1}k"]
+    target.crash()
+    target.restart()
+    wait_serves(target, "in1")
+    with target.conn() as conn:
+        assert conn.call("BF.MEXISTS", "{in1}k", *range(1000)) == want
+
+
+def test_a_keyed_filter_needs_its_secret_at_the_target(member):
+    """If the source does not give it, nothing is taken over, and the reason is
+    told."""
+    source, target = member("--hash-secret-share", "no"), member()
+    fill_keyed(source)
+    lose(target)
+    prepare(target, source)
+    for text in ("fingerprint", "hash-secrets", "hash-secret-share is no"):
+        wait_until(lambda t=text: t in pull_of(target)["reason"], 30, "it says why")
     assert keys_in(target) == {}
 
 

@@ -20,6 +20,7 @@
 #include "cluster/sidecar_disk.h"
 #include "cluster/sidecar_force.h"
 #include "cluster/sidecar_peers.h"
+#include "cluster/sidecar_show.h"
 #include "cluster/sidecar_wait.h"
 #include "cluster/survey.h"
 
@@ -80,11 +81,16 @@ enter(struct sidecar *sidecar, enum claim_state state, uint64_t now_ms)
     sidecar->changed = true;
 }
 
+/* Commands wait here before the source hears the question: once it has stopped
+ * the slots, it sends clients here, and they must not be sent back. */
 static void
 ask(struct sidecar *sidecar, enum sidecar_question question)
 {
     struct claim *claim = &sidecar->claim;
 
+    if (sidecar->changed) {
+        sidecar_show(sidecar);
+    }
     claim->number =
         sidecar_ask(sidecar, (struct sidecar_ask){ .question = question,
                                                    .node = claim->source,

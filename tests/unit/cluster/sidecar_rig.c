@@ -84,6 +84,10 @@ ask(void *ctx, const struct sidecar_ask *question)
     (void)snprintf(copy->node, sizeof(copy->node), "%s", question->node);
     if (question->set != NULL) {
         copy->set = *question->set;
+        slot_set_foreach (question->set, slot) {
+            /* Its answer may be that the other one has stopped the slots. */
+            assert_int_not_equal(rig->state[slot], SLOT_PULLED);
+        }
     }
 }
 

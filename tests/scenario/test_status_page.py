@@ -36,9 +36,13 @@ def made():
 def start_sidecar(start_web, made):
     """A sidecar that serves the lower half of the slots, beside a node of the test."""
     def start(*options):
+        def say(port):
+            made.say(nodes=[node(A, port, "myself,master", slots="0-8191"),
+                            node(B, 29999, slots="8192-16383")])
+
+        say(29998)  # it never sees slots that move: they would wait for their owner
         site = start_web("--sidecar-of", made.address, *neighbour.EMPTY, *options)
-        made.say(nodes=[node(A, site.server.port, "myself,master", slots="0-8191"),
-                        node(B, 29999, slots="8192-16383")])
+        say(site.server.port)
         neighbour.wait_lease(site.server)
         neighbour.wait_served(site.server, 8192)
         return site

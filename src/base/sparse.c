@@ -131,6 +131,7 @@ sparse_watch(void *ptr, size_t bytes)
     if (watched) {
         *find(ptr) = (struct mapping){ ptr, huge_round(bytes) };
         sparse.count++;
+        pthread_cond_broadcast(&sparse.changed);
     }
     pthread_mutex_unlock(&sparse.mutex);
     if (watched) {
@@ -273,12 +274,18 @@ look(void)
     }
 }
 
+/* The thread sleeps while there is nothing to look at. */
 static bool
 wait_turn(void)
 {
     struct timespec until;
     bool goes_on;
 
+    pthread_mutex_lock(&sparse.mutex);
+    while (sparse.count == 0 && !sparse.stopping) {
+        (void)pthread_cond_wait(&sparse.changed, &sparse.mutex);
+    }
+    pthread_mutex_unlock(&sparse.mutex);
     (void)clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += (long)TURN_MS * 1000 * 1000;
     until.tv_sec += until.tv_nsec / 1000000000;

@@ -218,7 +218,7 @@ check_card_verdict(struct check *check)
         }
         (void)putchar('\n');
     }
-    if (check->verbose || !sound) {
+    if ((check->verbose || !sound) && check->cards_text.len > 0) {
         (void)fwrite(check->cards_text.data, 1, check->cards_text.len, stdout);
     }
     buf_free(&check->cards_text);

@@ -257,6 +257,9 @@ def test_tls_clients_get_ports_for_tls(start_server, made, tmp_path):
     wait_served(server, 8192)
     with server.conn() as plain, tls.Conn(port, files.context()) as secure:
         offset = port - server.port
+        # Commands on slots that the node has just lost wait for their new owner.
+        wait_until(lambda: "MOVED" in str(plain.call("BF.ADD", "foo", "x")),
+                   what="the owner's address")
         assert plain.call("BF.ADD", "foo", "x") == resp.Error(
             "MOVED %d 127.0.0.1:29999" % FOO)
         assert secure.call("BF.ADD", "foo", "x") == resp.Error(

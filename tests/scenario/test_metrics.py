@@ -3,6 +3,7 @@
 # /metrics at metrics-port: both text forms under the eyes of Prometheus's own
 # tools, figures that follow the work, and clients that mean no good.
 
+import contextlib
 import socket
 import subprocess
 import time
@@ -274,5 +275,6 @@ def test_a_request_that_has_not_ended_ends_with_the_server(start_web):
     sock = site.connect()
     sock.sendall(b"GET /met")
     site.server.stop()
-    assert web.read_all(sock) == b""
+    with contextlib.suppress(ConnectionResetError):  # it may not have read that
+        assert web.read_all(sock) == b""
     sock.close()

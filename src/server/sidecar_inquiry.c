@@ -98,8 +98,7 @@ sidecar_inquiry_publish(struct sidecar_inquiry *inquiry,
 {
     struct buf text = { 0 };
 
-    if (inquiry->text.len > 0 &&
-        holdings_equal(holdings, inquiry->shown)) {
+    if (inquiry->text.len > 0 && holdings_equal(holdings, inquiry->shown)) {
         return;
     }
     *inquiry->shown = *holdings;

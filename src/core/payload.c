@@ -74,7 +74,8 @@ payload_other_type(const void *data, size_t len,
     uint64_t id;
 
     if (len < 1 + VERSION_BYTES + SUM_BYTES || !payload_sum_holds(data, len) ||
-        !is_known_version(end[-SUM_BYTES - 2] | end[-SUM_BYTES - 1] << 8U)) {
+        !is_known_version((unsigned)end[-SUM_BYTES - 2] |
+                          (unsigned)end[-SUM_BYTES - 1] << 8U)) {
         return NULL;
     }
     type = rdb_byte(&in);

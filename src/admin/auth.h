@@ -28,8 +28,8 @@ struct auth_sum {
 };
 
 /* Takes at most so many more bytes of the password. Returns true behind the
- * last one: the sum is then empty again, and the digest is that of
- * auth_hash(). */
+ * last one: the digest then equals the one of auth_hash(), and the sum is empty
+ * again. */
 bool auth_sum_add(struct auth_sum *sum, struct slice password, size_t most,
                   unsigned char ret_digest[AUTH_DIGEST]);
 void auth_sum_cleanse(struct auth_sum *sum);

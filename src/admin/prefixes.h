@@ -45,7 +45,8 @@ void prefixes_remove(struct prefixes *prefixes, struct slice prefix,
 
 /* Calls visit for each follower of each prefix of a name. visit must not add or
  * remove followers. Returns false when until_ns has passed: called again with
- * the same name, it goes on, whoever has come or gone between. */
+ * the same name, it goes on. Followers may be added and removed between the
+ * calls. */
 typedef void (*prefixes_visit_fn)(void *ctx, void *follower);
 bool prefixes_each(struct prefixes *prefixes, struct slice name,
                    prefixes_visit_fn visit, void *ctx, uint64_t until_ns);

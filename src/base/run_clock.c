@@ -70,7 +70,7 @@ run_clock_to_mono(const struct run_clock *clock, uint64_t run_ns)
     return run_ns + skipped_ns;
 }
 
-/* ---- that of the process ------------------------------------------------- */
+/* ---- the clock of the process -------------------------------------------- */
 
 uint64_t
 run_clock_ns(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The text: lines that end in LF, words separated by one blank. Version 2 is
- * that of the file; version 1 has no line `data`, and was the file's, too, in
- * 1.0.0.
+ * The text: lines that end in LF, words separated by one blank. The file has
+ * version 2. Replies have version 1, without the line `data`; the file of 1.0.0
+ * had it, too.
  *
  *   bloomery-slots 2
  *   data <position> <40 hex digits>...  what is held is in data of one of these

@@ -21,9 +21,9 @@ bool kept_load(int dir_fd, struct manifest *ret_kept);
  * I/O. */
 MUST_CHECK int kept_store(int dir_fd, const struct manifest *kept);
 
-/* Puts the kept increments before those of the manifest, whose position then is
- * that of the first one. Leaves the manifest alone if they do not belong to it.
- */
+/* Puts the kept increments before those of the manifest. The manifest then has
+ * the position of the first increment. It does not change if the kept ones do
+ * not belong to it. */
 void kept_prepend(const struct manifest *kept, struct manifest *manifest);
 
 /* Makes *kept name all increments before the base of `fresh`: those that it

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The text of rewritten.conf, which CONFIG REWRITE writes so that the changes of
- * CONFIG SET last, and the text of a file with given options. Pure.
+ * The text of rewritten.conf, which CONFIG REWRITE writes so that the changes
+ * of CONFIG SET last, and the text of a file with given options. Pure.
  */
 #pragma once
 

@@ -96,18 +96,6 @@ forget(void *state)
     mem_free(planning);
 }
 
-/* Whether it is time for other clients. The first piece is short, since many
- * clients may send this at once. */
-static bool
-is_over(const struct request *req, uint32_t steps)
-{
-    enum { FIRST_STEPS = 16 };
-
-    return request_is_late(req) ||
-           (steps >= FIRST_STEPS && request_may_pause(req) &&
-            request_resumed(req) == NULL);
-}
-
 static enum err
 put_layers(struct request *req, const struct bloom_params *params,
            struct planning *planning)
@@ -128,7 +116,7 @@ put_layers(struct request *req, const struct bloom_params *params,
         reply_named_double(&reply, "bits-per-item", bits_per_item(growth));
         reply_named_double(&reply, "error-rate",
                            growth->rate < 1 ? growth->rate : 1);
-        if (is_over(req, steps)) {
+        if (request_piece_is_over(req, steps)) {
             return ERR_AGAIN;
         }
     }

@@ -98,18 +98,6 @@ is_same(const struct request *req, const struct entry *entry,
            work->first == bloom->count - ageing_layers(bloom, req->now_ms);
 }
 
-/* Whether it is time for other clients. A first piece of some layers is short,
- * since many clients may send this at once. */
-static bool
-is_over(const struct request *req, uint32_t steps)
-{
-    enum { FIRST_STEPS = 16 };
-
-    return request_is_late(req) ||
-           (steps >= FIRST_STEPS && request_may_pause(req) &&
-            request_resumed(req) == NULL);
-}
-
 /* Measures the layers that are left. ERR_AGAIN: it is time for others. */
 static enum err
 measure_layers(struct request *req, const struct bloom *bloom,
@@ -124,7 +112,7 @@ measure_layers(struct request *req, const struct bloom *bloom,
         work->all.clean *= 1 - measured.rate;
         work->all.lines += (double)measured.lines;
         work->all.lines_read += (double)measured.lines_read;
-        if (is_over(req, ++*steps)) {
+        if (request_piece_is_over(req, ++*steps)) {
             return ERR_AGAIN;
         }
     }
@@ -146,7 +134,7 @@ go_on(struct request *req, const struct bloom *bloom, struct work *work)
         measure_room_begin(&work->room, bloom, limit);
     }
     while (err == OK && measure_room_step(&work->room)) {
-        err = is_over(req, ++steps) ? ERR_AGAIN : OK;
+        err = request_piece_is_over(req, ++steps) ? ERR_AGAIN : OK;
     }
     return err;
 }

@@ -119,6 +119,16 @@ request_is_late(const struct request *req)
            clock_mono_ns() - req->worker->now_ns > PIECE_NS;
 }
 
+bool
+request_piece_is_over(const struct request *req, uint32_t steps)
+{
+    enum { FIRST_STEPS = 16 };
+
+    return request_is_late(req) ||
+           (steps >= FIRST_STEPS && request_may_pause(req) &&
+            request_resumed(req) == NULL);
+}
+
 enum err
 request_end_piece(struct request *req, enum err err, void *state,
                   void (*free_fn)(void *), size_t bytes)

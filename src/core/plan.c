@@ -127,12 +127,25 @@ plan_module_layers(const struct bloom_params *params, uint32_t count)
 }
 
 bool
-plan_fits(uint64_t size_bytes, uint64_t module_bytes, uint64_t limit_bytes)
+plan_fits(uint64_t size_bytes, uint64_t grown_bytes, uint64_t module_bytes,
+          uint64_t limit_bytes)
 {
     bool similar =
-        (double)size_bytes <= (double)module_bytes * (1 + PLAN_SURPLUS);
+        (double)size_bytes <= (double)grown_bytes * (1 + PLAN_SURPLUS);
 
     return (similar ? module_bytes : size_bytes) <= limit_bytes;
+}
+
+/* The same for COUNT layers of LAYERS_BYTES there, of which SLOTTED counted for
+ * the vector when the limit was compared. */
+static bool
+layers_fit(uint64_t size_bytes, uint64_t layers_bytes, uint32_t count,
+           uint32_t slotted, uint64_t limit_bytes)
+{
+    return plan_fits(size_bytes,
+                     add_capped(module_vector_bytes(count), layers_bytes),
+                     add_capped(module_vector_bytes(slotted), layers_bytes),
+                     limit_bytes);
 }
 
 /* Returns whether a limit is compared with the size of such filters here. */
@@ -150,10 +163,8 @@ plan_stored_fits(const struct bloom_params *params, uint32_t count,
     return limit_bytes >= INT64_MAX ||
            (is_own_size(params->kind)
                 ? size_bytes <= limit_bytes
-                : plan_fits(size_bytes,
-                            add_capped(module_vector_bytes(count - 1),
-                                       plan_module_layers(params, count)),
-                            limit_bytes));
+                : layers_fit(size_bytes, plan_module_layers(params, count),
+                             count, count - 1, limit_bytes));
 }
 
 /* ---- what comes next ----------------------------------------------------- */
@@ -324,7 +335,6 @@ plan_next(const struct bloom_params *params, const struct plan *plan,
     const struct bloom_params first = plan_generation(params);
     struct plan_layer next = { .capacity = first.capacity };
     double rate = first.error_rate;
-    uint64_t vector;
 
     CHECK(params->kind < BLOOM_KINDS &&
           (plan->count > 0 || plan_is_valid(params)));
@@ -355,7 +365,6 @@ plan_next(const struct bloom_params *params, const struct plan *plan,
     }
     next.module_bytes =
         add_capped(plan->module_bytes, module_layer_bytes(next.capacity, rate));
-    vector = module_vector_bytes(plan->count + plan->projected);
     if (!layer_geometry_bytes(params->kind, next.geometry, &next.line_bytes) ||
         !plan_size(plan->parts, plan->count + 1,
                    plan->line_bytes + next.line_bytes, &next.size_bytes) ||
@@ -363,9 +372,9 @@ plan_next(const struct bloom_params *params, const struct plan *plan,
              ? whole_size(params, plan, &next) >
                    (limit_bytes < INT64_MAX ? limit_bytes : INT64_MAX)
              : limit_bytes < INT64_MAX &&
-                   !plan_fits(next.size_bytes,
-                              add_capped(vector, next.module_bytes),
-                              limit_bytes))) {
+                   !layers_fit(next.size_bytes, next.module_bytes,
+                               plan->count + 1, plan->count + plan->projected,
+                               limit_bytes))) {
         return BLOOM_LIMIT;
     }
     CHECK(next.capacity > 0 && next.line_bytes > 0);

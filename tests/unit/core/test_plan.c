@@ -66,17 +66,56 @@ TEST(a_limit_is_on_what_the_module_takes)
     assert_true(plan_stored_fits(&params, 3, 1000, 1724));
     assert_false(plan_stored_fits(&params, 3, 1000, 1723));
 
-    assert_true(plan_fits(1250, 1000, 1000)); /* a quarter more */
-    assert_false(plan_fits(1250, 1000, 999));
-    assert_false(plan_fits(1251, 1000, 1250)); /* beyond: our own size */
-    assert_true(plan_fits(1251, 1000, 1251));
-    assert_true(plan_fits(10, 1000, 1000));
-    assert_false(plan_fits(10, 1000, 999));
+    assert_true(plan_fits(1250, 1000, 1000, 1000)); /* a quarter more */
+    assert_false(plan_fits(1250, 1000, 1000, 999));
+    assert_false(plan_fits(1251, 1000, 1000, 1250)); /* beyond: our own size */
+    assert_true(plan_fits(1251, 1000, 1000, 1251));
+    assert_true(plan_fits(10, 1000, 1000, 1000));
+    assert_false(plan_fits(10, 1000, 1000, 999));
 
     params = params_of(BLOOM_CAPACITY_MAX, 1e-300, UINT32_MAX);
     assert_int_equal(INT64_MAX, plan_module_layers(&params, 3));
     assert_true(plan_stored_fits(&params, 3, INT64_MAX, INT64_MAX));
     assert_false(plan_stored_fits(&params, 3, INT64_MAX, INT64_MAX - 1));
+}
+
+/* Here the slots of 65 and of 129 layers decide whether a filter is as large as
+ * in valkey-bloom. */
+TEST(a_filter_grows_at_least_as_far_as_projected)
+{
+    static const struct {
+        uint64_t capacity;
+        double rate;
+        double tightening;
+        uint64_t limit;
+        uint64_t total;
+    } rows[] = {
+        { 10, 5.6141919690242721e-05, 0.77058177508643966, 44805, 1500 },
+        { 40, 0.0062501816578204618, 0.42612356995184864, 39173, 2640 },
+        { 7, 0.050934434638650154, 0.72375526968591331, 38345, 931 },
+        { 11, 0.12525324118987657, 0.65944115970158346, 41629, 1474 },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bloom_params params =
+            params_of(rows[i].capacity, rows[i].rate, 1);
+        struct plan plan = { 0 };
+        struct plan_layer next;
+        uint64_t total = 0;
+
+        params.tightening = rows[i].tightening;
+        plan.parts = plan_parts(&params);
+        assert_int_equal(BLOOM_OK,
+                         plan_project(&params, rows[i].limit, 0, &total));
+        assert_int_equal(rows[i].total, total);
+        while (plan_next(&params, &plan, rows[i].limit, &next) == BLOOM_OK) {
+            plan.count++;
+            plan.capacity = next.capacity;
+            plan.line_bytes += next.line_bytes;
+            plan.module_bytes = next.module_bytes;
+        }
+        assert_in_range(plan.count * rows[i].capacity, total, total + 40);
+    }
 }
 
 TEST(default_filters_scale_to_26214300_items_in_128_mib)

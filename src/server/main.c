@@ -63,13 +63,7 @@ print_usage(void)
                  "                      pages, documents and shells)\n"
                  "  --plan WORDS        what a filter would take: the words "
                  "of BF.PLAN,\n"
-                 "                      under the default options; behind "
-                 "them, for many filters\n"
-                 "                      on many servers: --filters N, "
-                 "--primaries N,\n"
-                 "                      --replicas N, --move SLOTS, "
-                 "--sync-rate BYTES,\n"
-                 "                      --move-rate BYTES\n\n"
+                 "                      under the default options\n\n"
                  "Options, in FILE or on the command line:\n\n");
     conf_print_help(stdout);
 }

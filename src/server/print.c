@@ -93,12 +93,6 @@ print_words(FILE *to)
         "--ping-timeout",
         "--ping-user",
         "--ping-password-file",
-        "--filters",
-        "--primaries",
-        "--replicas",
-        "--move",
-        "--sync-rate",
-        "--move-rate",
     };
 
     for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {

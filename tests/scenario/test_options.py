@@ -398,40 +398,12 @@ def test_a_plan_is_printed_without_a_server(start_server):
     assert said == expected and len(expected) > 20
 
 
-def plan(*words):
-    """Returns the lines of --plan below "servers:" and "assumed:", as numbers."""
-    got = subprocess.run([servers.server_binary(), "--plan", *map(str, words)],
-                         capture_output=True, text=True)
-    assert (got.returncode, got.stderr) == (0, "")
-    head, _, tail = got.stdout.partition("servers:\n")
-    assert head == subprocess.run(
-        [servers.server_binary(), "--plan", *map(str, words[:2])],
-        capture_output=True, text=True).stdout
-    return {name: float(value) for name, value in
-            (line.strip().split(": ") for line in tail.splitlines() if ": " in line)}
-
-
-def test_a_plan_tells_of_servers():
-    one = plan("0.01", 1000, "--filters", 1)
-    many = plan("0.01", 1000, "--filters", 90000, "--primaries=3", "--replicas", 2)
-    assert many["servers"] == 9 and one["servers"] == 1
-    assert many["all-filters-bytes"] == 90000 * one["all-filters-bytes"]
-    assert 30000 < many["largest-primary-filters"] < 30500
-    assert many["memory-of-a-server"] > 1.1 * many["largest-primary-bytes"]
-    assert many["memory-to-sync-beside-it"] - many["memory-of-a-server"] == \
-        many["largest-primary-bytes"] == many["sync-bytes"]
-    assert many["move-slots"] == 4096 and "move-slots" not in one
-    set_ = plan("0.01", 1000, "--filters", 90000, "--primaries", 3, "--move", 16384,
-                "--sync-rate", "1m", "--move-rate", "2m")
-    assert set_["sync-rate"] == 1000000 and set_["move-rate"] == 2000000
-    assert set_["move-bytes"] == set_["all-filters-bytes"]
-    assert abs(set_["move-seconds"] - set_["move-bytes"] / 2e6) < 1
-    assert abs(set_["sync-seconds"] - set_["sync-bytes"] / 1e6) < 1
-
-
 def test_a_plan_is_what_a_server_then_takes(start_server):
-    """Memory of 20,000 filters, as the allocator counts it."""
-    said = plan("0.01", 1000, "--filters", 20000)
+    """Memory of 20,000 filters, as the allocator counts it, is what the formula
+    for all filters of cluster.md says."""
+    said = subprocess.run([servers.server_binary(), "--plan", "0.01", "1000"],
+                          capture_output=True, text=True, check=True).stdout
+    each = int(re.search(r"^bytes: (\d+)", said, re.M).group(1))
     server = start_server("--appendonly", "no", "--threads", "1")
     with server.conn() as conn:
         def used():
@@ -443,19 +415,12 @@ def test_a_plan_is_what_a_server_then_takes(start_server):
             conn.pipeline([("BF.RESERVE", "%040d" % i, "0.01", "1000")
                            for i in range(start, start + 1000)])
         took = used() - before
-    assert 0.9 < took / said["all-filters-bytes"] < 1.1
+    assert 0.9 < took / (20000 * (each + 100)) < 1.1
 
 
 def test_a_plan_with_a_mistake_is_refused():
     for words in ([], ["0.01"], ["2", "100"], ["0.01", "100", "EX", "5"],
-                  ["0.01", "100", "junk"], ["--filters", "3"],
-                  ["0.01", "100", "--filters"], ["0.01", "100", "--filters", "0"],
-                  ["0.01", "100", "--primaries", "1001"],
-                  ["0.01", "100", "--sync-rate", "fast"],
-                  ["0.01", "100", "--shards", "3"],
-                  ["0.01", "100", "--filters", "3", "NONSCALING"],
-                  ["0.01", "100", "--primaries", "999", "--replicas", "9"],
-                  ["0.01", "100000000000", "--filters", "1000000000000"]):
+                  ["0.01", "100", "junk"], ["0.01", "100", "--filters", "3"]):
         got = subprocess.run([servers.server_binary(), "--plan", *words],
                              capture_output=True, text=True)
         assert got.returncode == 2 and got.stdout == ""

@@ -5,6 +5,7 @@
 # test_documents.py runs their command lines.
 
 import os
+import math
 import re
 import subprocess
 
@@ -83,10 +84,14 @@ def test_the_readme_is_short():
     assert len((servers.TOP / "README.md").read_text().split()) <= 1500
 
 
+def plan_text(rate, capacity):
+    return subprocess.run([servers.server_binary(), "--plan", rate, capacity], text=True,
+                          stdout=subprocess.PIPE, check=True).stdout
+
+
 def plan(rate, capacity):
     """Returns the layers that --plan prints, as [(capacity, bytes, bits, rate)]."""
-    text = subprocess.run([servers.server_binary(), "--plan", rate, capacity], text=True,
-                          stdout=subprocess.PIPE, check=True).stdout
+    text = plan_text(rate, capacity)
     return [(int(c), int(b), float(bits), float(r)) for c, b, bits, r in re.findall(
         r"- capacity: (\S+)\n +bytes: (\S+)\n +bits-per-item: (\S+)\n"
         r" +error-rate: (\S+)\n", text)]
@@ -118,6 +123,29 @@ def test_the_cost_of_growing_is_what_the_server_plans():
         assert enough + 1 == int(layers), capacity
         _, size, bits, rate = grown[enough]
         assert [str(size), "%.1f" % bits, "%.4f" % rate] == figures, capacity
+
+
+def test_the_sizes_of_a_cluster_are_those_of_the_formulas():
+    known = {"sqrt": math.sqrt}
+    computed = 0
+    for names, formula, example, _ in table("figure", "cluster.md"):
+        formula = formula.strip("`")
+        values = [float(value) for value in example.split("; ")]
+        names = re.findall(r"`([^`]+)`", names)
+        if formula:
+            got = eval(formula, {"__builtins__": {}}, known)
+            got = math.ceil(got) if names == ["most"] else got
+            assert abs(got - values[0]) < 1, (names, got)
+            values, computed = [got], computed + 1
+        known.update(zip(names, values, strict=True))
+    assert computed == 10
+    assert known["filter"] == int(re.search(
+        r"^bytes: (\d+)", plan_text("0.01", "1000000"), re.M).group(1))
+    options = subprocess.run([servers.server_binary(), "--print=options"], text=True,
+                             stdout=subprocess.PIPE, check=True).stdout
+    assert known["buffers"] == 2 ** 20 * sum(
+        int(re.search(r"^# %s = (\d+)mb" % name, options, re.M).group(1))
+        for name in ("save-buffer-limit", "repl-backlog-size"))
 
 
 def named(rows):

@@ -142,10 +142,9 @@ static bool
 layers_fit(uint64_t size_bytes, uint64_t layers_bytes, uint32_t count,
            uint32_t slotted, uint64_t limit_bytes)
 {
-    return plan_fits(size_bytes,
-                     add_capped(module_vector_bytes(count), layers_bytes),
-                     add_capped(module_vector_bytes(slotted), layers_bytes),
-                     limit_bytes);
+    return plan_fits(
+        size_bytes, add_capped(module_vector_bytes(count), layers_bytes),
+        add_capped(module_vector_bytes(slotted), layers_bytes), limit_bytes);
 }
 
 /* Returns whether a limit is compared with the size of such filters here. */

@@ -111,9 +111,9 @@ bool plan_size(unsigned parts, uint32_t count, uint64_t line_bytes,
  * vector; at most INT64_MAX. Computes a logarithm a layer. */
 uint64_t plan_module_layers(const struct bloom_params *params, uint32_t count);
 
-/* Returns whether a filter of SIZE_BYTES is within the limit. In valkey-bloom it
- * takes GROWN_BYTES, of which it compares MODULE_BYTES: growth has not counted
- * the new slots yet. */
+/* Returns whether a filter of SIZE_BYTES is within the limit. In valkey-bloom
+ * it takes GROWN_BYTES, of which it compares MODULE_BYTES: growth has not
+ * counted the new slots yet. */
 bool plan_fits(uint64_t size_bytes, uint64_t grown_bytes, uint64_t module_bytes,
                uint64_t limit_bytes);
 

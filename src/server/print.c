@@ -82,17 +82,9 @@ static void
 print_words(FILE *to)
 {
     static const char *const actions[] = {
-        "--help",
-        "--version",
-        "--check-config",
-        "--ping",
-        "--ping=alive",
-        "--ping=ready",
-        "--ping=complete",
-        "--plan",
-        "--ping-timeout",
-        "--ping-user",
-        "--ping-password-file",
+        "--help",         "--version",    "--check-config",       "--ping",
+        "--ping=alive",   "--ping=ready", "--ping=complete",      "--plan",
+        "--ping-timeout", "--ping-user",  "--ping-password-file",
     };
 
     for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The items go out as BF.MADD, each on the connection that owes the fewest
- * replies. The filter is made for the number of items, which is counted before,
- * or estimated if that would take long.
+ * replies. The filter is made for the number of items, which is counted before.
  */
 #include "tools/load_items.h"
 
@@ -28,13 +27,8 @@ enum {
     WINDOW = 16, /* batches without a reply on one connection */
     PUSH_BYTES = 32 * 1024,
     WHY_MAX = 128,
-    PIPE_BYTES = 64 * 1024 * 1024, /* of a pipe, read before it is counted */
-    SAMPLES = 256,
-    SAMPLE_BYTES = 64 * 1024
+    PIPE_BYTES = 64 * 1024 * 1024 /* of a pipe, read before it is counted */
 };
-
-/* Larger files are not counted but sampled. */
-#define COUNTED_BYTES_MAX (UINT64_C(4) << 30)
 
 /* One file. */
 struct input {
@@ -63,7 +57,6 @@ struct loading {
     struct buf batch; /* RESP of its items */
     uint32_t batch_items;
     bool exists; /* the filter was there before */
-    bool estimated;
     uint64_t capacity;
     uint64_t added, there, refused;
     char why[WHY_MAX]; /* the first refusal */
@@ -119,7 +112,7 @@ count_item(void *ctx, struct slice item)
 
 /* Counts the items of a file, or of the bytes that were read of a pipe. */
 static bool
-count_exactly(struct loading *loading, struct input *input)
+count_input(struct loading *loading, struct input *input)
 {
     struct load_text text;
 
@@ -134,37 +127,6 @@ count_exactly(struct loading *loading, struct input *input)
                       "%s: cannot be read twice: %s", input->path,
                       strerror(errno));
         return false;
-    }
-    return true;
-}
-
-/* Multiplies the line ends (or NULs) per byte of some pieces by the size. */
-static bool
-count_by_sample(struct loading *loading, const struct input *input)
-{
-    static char piece[SAMPLE_BYTES];
-    char end = loading->load->nul ? '\0' : '\n';
-    uint64_t ends = 0, bytes = 0;
-
-    for (uint64_t i = 0; i < SAMPLES; i++) {
-        size_t len = 0;
-        int error = file_read_at(input->fd, piece, sizeof(piece),
-                                 input->bytes / SAMPLES * i, &len);
-
-        if (error != 0 && error != ENODATA) {
-            tool_complain(&loading->load->tool, LOAD_UNREADABLE,
-                          "%s: cannot be read: %s", input->path,
-                          strerror(error));
-            return false;
-        }
-        bytes += len;
-        for (size_t at = 0; at < len; at++) {
-            ends += piece[at] == end;
-        }
-    }
-    if (bytes > 0) {
-        loading->capacity += (uint64_t)((double)ends / (double)bytes *
-                                        (double)input->bytes * 1.02);
     }
     return true;
 }
@@ -198,15 +160,12 @@ count_items(struct loading *loading)
     for (size_t i = 0; i < loading->input_count; i++) {
         bytes += loading->inputs[i].bytes;
     }
-    loading->estimated = bytes > COUNTED_BYTES_MAX;
     tool_bar_begin(tool, TOOL_UNIT_MIB, bytes);
     for (size_t i = 0; ok && i < loading->input_count; i++) {
         struct input *input = &loading->inputs[i];
 
         ok = input->regular || read_pipe(loading, input);
-        ok = ok && (loading->estimated && input->regular
-                        ? count_by_sample(loading, input)
-                        : count_exactly(loading, input));
+        ok = ok && count_input(loading, input);
     }
     tool_bar_end(tool);
     loading->capacity += loading->capacity == 0;
@@ -436,11 +395,9 @@ report(struct loading *loading, const struct load_text *text, uint64_t ns)
     if (loading->exists) {
         load_report_text("filter", "existed; --error and --capacity not used");
     } else {
-        load_report_format("capacity", "%" PRIu64 " (%s)", loading->capacity,
-                           strcmp(loading->load->capacity, "auto") != 0
-                               ? "given"
-                           : loading->estimated ? "estimated"
-                                                : "counted");
+        load_report_format(
+            "capacity", "%" PRIu64 " (%s)", loading->capacity,
+            strcmp(loading->load->capacity, "auto") != 0 ? "given" : "counted");
         load_report_text("error rate", loading->load->error_rate);
     }
     load_report_format("seconds", "%.3f", seconds);

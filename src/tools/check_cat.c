@@ -21,6 +21,7 @@
 #include "proto/scan.h"
 #include "tools/check_card.h"
 #include "tools/check_chain.h"
+#include "tools/check_pick.h"
 #include "tools/check_snapshot.h"
 #include "tools/check_world.h"
 
@@ -452,7 +453,7 @@ check_cat(struct check *check, const char *path)
     char inner[CHECK_PATH_MAX];
     enum check_kind kind;
 
-    if (!check_file_state(check, path, &kind, inner)) {
+    if (!check_pick_state(check, path, &kind, inner)) {
         return;
     }
     command_table_init(command_rows);

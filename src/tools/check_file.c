@@ -262,55 +262,6 @@ check_file_join(struct check *check, const char *path, const char *name,
     return true;
 }
 
-/* Only the options of a server decide which of several states a start loads, so
- * the user has to name one. */
-static bool
-only_state(struct check *check, const struct check_data *data,
-           enum check_kind *ret_kind, char *ret_path)
-{
-    bool has_journal = data->journal[0] != '\0';
-
-    if (data->count + has_journal > 1) {
-        tool_complain(&check->tool, CHECK_USAGE,
-                      "%s: holds more than one state: name the snapshot or "
-                      "the journal",
-                      data->path);
-        return false;
-    }
-    *ret_kind = has_journal ? CHECK_KIND_JOURNAL : CHECK_KIND_SNAPSHOT;
-    return check_file_join(check, data->path,
-                           has_journal ? data->journal : data->snapshots[0],
-                           ret_path);
-}
-
-bool
-check_file_state(struct check *check, const char *path,
-                 enum check_kind *ret_kind, char *ret_path)
-{
-    struct check_data *data;
-    bool ok;
-
-    if (!check_file_kind(check, path, ret_kind)) {
-        return false;
-    }
-    if (*ret_kind == CHECK_KIND_UNKNOWN || *ret_kind == CHECK_KIND_MANIFEST) {
-        tool_complain(&check->tool, CHECK_USAGE,
-                      "%s: is no snapshot and no journal; its directory may "
-                      "be one",
-                      path);
-        return false;
-    }
-    if (*ret_kind != CHECK_KIND_DATA) {
-        (void)snprintf(ret_path, CHECK_PATH_MAX, "%s", path);
-        return true;
-    }
-    data = mem_zalloc(sizeof(*data));
-    ok = check_file_list(check, path, data) &&
-         only_state(check, data, ret_kind, ret_path);
-    mem_free(data);
-    return ok;
-}
-
 const char *
 check_file_name(const char *path)
 {

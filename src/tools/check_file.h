@@ -40,11 +40,6 @@ struct check_data {
 bool check_file_list(struct check *check, const char *path,
                      struct check_data *ret_data);
 
-/* Finds the one state that a path has: an increment, a snapshot or a journal,
- * which may be alone in a data directory. */
-bool check_file_state(struct check *check, const char *path,
-                      enum check_kind *ret_kind, char *ret_path);
-
 /* Makes "path/name". False if that is too long. */
 bool check_file_join(struct check *check, const char *path, const char *name,
                      char *ret_path);

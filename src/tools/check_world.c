@@ -17,6 +17,7 @@
 #include "keyspace/make.h"
 #include "snapshot/insert.h"
 #include "tools/check_chain.h"
+#include "tools/check_pick.h"
 #include "tools/check_snapshot.h"
 
 #include <stdio.h>
@@ -192,7 +193,7 @@ check_world_load_path(struct check_world *world, struct check *check,
     enum check_kind kind;
     bool ok;
 
-    if (!check_file_state(check, path, &kind, inner)) {
+    if (!check_pick_state(check, path, &kind, inner)) {
         return false;
     }
     if (kind == CHECK_KIND_INCREMENT) {

@@ -57,8 +57,9 @@ struct load {
     struct load_peer from;
     bool scandump; /* never DUMP */
     bool follow;
-    uint64_t until_idle_s; /* 0: until a signal */
-    uint64_t db;           /* LOAD_DB_ALL: each */
+    const char *source_version; /* of a file that does not tell; or NULL */
+    uint64_t until_idle_s;      /* 0: until a signal */
+    uint64_t db;                /* LOAD_DB_ALL: each */
 
     /* export */
     enum load_product product;
@@ -72,8 +73,8 @@ struct load {
 
     /* items */
     uint64_t connections;
-    const char *error_rate, *capacity;
-    const char *csv; /* a column, or NULL */
+    const char *error_rate, *capacity; /* of new filters; NULL: defaults */
+    const char *csv;                   /* a column, or NULL */
     const char *delimiter;
     bool nul;
 };

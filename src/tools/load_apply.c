@@ -168,10 +168,48 @@ delete_ours(struct load_apply *apply, struct slice key)
 
 /* ---- one function for each meaning --------------------------------------- */
 
+/* Restores the filter that the command has made at the source, and passes the
+ * items on. */
+static bool
+create(struct load_apply *apply, const struct command *command)
+{
+    struct load_target *target = apply->target;
+    struct slice key = command->words[1];
+    const struct slice *words = command->words;
+    struct buf value = { 0 };
+    size_t items = 0;
+    bool ok = true;
+
+    switch (load_create_filter(&apply->rule, words, command->count, &value,
+                               &items)) {
+    case LOAD_CREATE_OTHER:
+        return pass_on(apply, key, words, command->count);
+    case LOAD_CREATE_UNKNOWN:
+        tool_complain(&target->load->tool, LOAD_USAGE,
+                      "key '%.*s' of database %" PRIu64 ": what an error rate "
+                      "above 0.25 means depends on the source's version: name "
+                      "it with --source-version",
+                      slice_shown(key), key.data, apply->db);
+        return false;
+    case LOAD_CREATE_MADE:
+        break;
+    }
+    apply->created++;
+    apply->applied++;
+    ok = open_transaction(apply) &&
+         load_target_make(target, apply->db, key, &value);
+    buf_free(&value);
+    return ok && (items == 0 ||
+                  load_target_add(target, apply->db, key,
+                                  words + command->count - items, items));
+}
+
 static bool
 change(struct load_apply *apply, const struct command *command)
 {
     struct slice key = command->words[1];
+    bool missing =
+        load_target_key(apply->target, apply->db, key) == LOAD_KEY_UNKNOWN;
     bool go;
 
     if (!load_target_claim(apply->target, apply->db, key, &go)) {
@@ -181,7 +219,12 @@ change(struct load_apply *apply, const struct command *command)
         apply->not_ours++;
         return true;
     }
-    return pass_on(apply, key, command->words, command->count);
+    if (slice_is_word(command->words[0], "bf.loadchunk") &&
+        !load_target_note_piece(apply->target, apply->db, key)) {
+        return false;
+    }
+    return missing ? create(apply, command)
+                   : pass_on(apply, key, command->words, command->count);
 }
 
 static bool
@@ -599,6 +642,9 @@ void
 load_apply_report(const struct load_apply *apply)
 {
     load_report_number("commands applied", apply->applied);
+    if (apply->created > 0) {
+        load_report_number("filters created", apply->created);
+    }
     if (apply->target->full > 0) {
         load_report_number("to full filters", apply->target->full);
     }

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "tools/load_create.h"
 #include "tools/load_target.h"
 
 enum { LOAD_SKIPPED_MAX = 64, LOAD_COMMAND_NAME_MAX = 32 };
@@ -18,6 +19,7 @@ struct load_skipped {
 
 struct load_apply {
     struct load_target *target;
+    struct load_rule rule;
     uint64_t db; /* that the source has selected */
     bool multi;  /* inside of MULTI at the source */
     bool opened; /* and at the server */
@@ -26,6 +28,7 @@ struct load_apply {
     size_t skipped_count;
     uint64_t skipped_more; /* of further names */
     uint64_t applied;
+    uint64_t created;  /* filters */
     uint64_t not_ours; /* commands to filters that are spared or lost */
     uint64_t scripts;  /* which may have changed filters */
 };

@@ -152,6 +152,7 @@ read_rdb(struct loading *loading, struct file *file, struct slice first,
     ok = load_target_drain(&loading->target) && ok;
     load_report_begin(loading->load, slice_of(file->path));
     load_rdb_report(&result);
+    load_create_version(&loading->apply.rule, slice_of(result.product));
     *ret_rest = result.rest;
     return ok;
 }
@@ -413,13 +414,16 @@ begin(struct load *load)
 
     loading.load = load;
     loading.apply = (struct load_apply){ .target = &loading.target };
-    return load_target_open(load, &loading.target) ? &loading : NULL;
+    return load_create_begin(load, &loading.apply.rule) &&
+                   load_target_open(load, &loading.target)
+               ? &loading
+               : NULL;
 }
 
 static void
 end(struct loading *loading, bool ok, bool commands)
 {
-    ok = load_target_drain(&loading->target) && ok;
+    ok = load_target_check_pieces(&loading->target) && ok;
     if (commands) {
         load_report_begin(loading->load, slice_lit("all files"));
     }

@@ -362,6 +362,7 @@ take_rdb(struct following *following)
                           slice_of(following->load->from.address));
         load_rdb_report(&result);
         (void)fflush(stdout);
+        load_create_version(&following->apply.rule, slice_of(result.product));
     }
     return ok;
 }
@@ -574,9 +575,7 @@ follow_once(struct following *following)
         }
         following->complete = true;
         following->syncs++;
-    } else {
-        /* What the offset counts must be confirmed before it is acknowledged.
-         */
+    } else { /* what the offset counts is confirmed before the first ACK */
         if (!load_target_drain(&following->target)) {
             return OUTCOME_STOP;
         }
@@ -608,6 +607,10 @@ connect_source(struct following *following, bool again)
     }
     following->has_asker = load_link_open(
         following->load, &following->load->from, &following->asker);
+    if (following->has_asker) {
+        load_create_ask(&following->asker, following->load,
+                        &following->apply.rule);
+    }
     return true;
 }
 
@@ -679,11 +682,12 @@ load_follow(struct load *load)
     following.apply.target = &following.target;
     (void)sigaction(SIGTERM, &action, NULL);
     (void)sigaction(SIGINT, &action, NULL);
-    if (!load_target_open(load, &following.target)) {
+    if (!load_create_begin(load, &following.apply.rule) ||
+        !load_target_open(load, &following.target)) {
         return;
     }
     ok = run(&following);
-    ok = load_target_drain(&following.target) && ok;
+    ok = load_target_check_pieces(&following.target) && ok;
     tool_bar_hide(&load->tool);
     report(&following, ok);
     if (following.has_asker) {

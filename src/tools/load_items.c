@@ -456,6 +456,8 @@ load_items(struct load *load, const char *key, const char *const *paths,
     static struct loading loading;
     bool ok = true;
 
+    load->error_rate = load->error_rate != NULL ? load->error_rate : "0.01";
+    load->capacity = load->capacity != NULL ? load->capacity : "auto";
     loading.load = load;
     loading.key = slice_of(key);
     loading.lanes = lanes;

@@ -141,6 +141,14 @@ static const struct tool_command commands[] = {
       "key the\n"
       "                                      server has already (stop)\n"
       "  --db N                              this database only (all)\n"
+      "  --source-version VERSION            of Redis or RedisBloom, where the "
+      "source\n"
+      "                                      does not tell: 8 stores rates "
+      "above 0.25\n"
+      "                                      as 0.25\n"
+      "  --error RATE, --capacity N          of filters that the source made "
+      "by its\n"
+      "                                      defaults (0.01, 100)\n"
       "\n"
       "Exit status: 0 done, 1 something is missing, 2 a mistake, 3 a file or a "
       "server\n"
@@ -169,6 +177,14 @@ static const struct tool_command commands[] = {
       "key the\n"
       "                                      server has already (stop)\n"
       "  --db N                              this database only (all)\n"
+      "  --source-version VERSION            of Redis or RedisBloom, where the "
+      "source\n"
+      "                                      does not tell: 8 stores rates "
+      "above 0.25\n"
+      "                                      as 0.25\n"
+      "  --error RATE, --capacity N          of filters that the source made "
+      "by its\n"
+      "                                      defaults (what it tells)\n"
       "\n"
       "Exit status: 0 done, and nothing is missing; 1 something is, 2 a "
       "mistake, 3 a\n"
@@ -395,8 +411,6 @@ static const struct load defaults = {
     .value_bytes = UINT64_C(512) << 20,
     .db = LOAD_DB_ALL,
     .connections = 4,
-    .error_rate = "0.01",
-    .capacity = "auto",
     .batch_slots = 512,
     .copy_timeout_s = 3600,
     .move_timeout_s = 600,
@@ -446,8 +460,12 @@ main(int argc, char **argv)
         { "--timeout", TOOL_OPTION_NUMBER, 0, &load.timeout_s, 1, 86400 },
         { "--max-value", TOOL_OPTION_BYTES, 0, &load.value_bytes, 1024,
           UINT64_C(1) << 40 },
-        { "--error", TOOL_OPTION_TEXT, ITEMS, &load.error_rate, 0, 0 },
-        { "--capacity", TOOL_OPTION_TEXT, ITEMS, &load.capacity, 0, 0 },
+        { "--source-version", TOOL_OPTION_TEXT, AOF | SERVER,
+          &load.source_version, 0, 0 },
+        { "--error", TOOL_OPTION_TEXT, AOF | SERVER | ITEMS, &load.error_rate,
+          0, 0 },
+        { "--capacity", TOOL_OPTION_TEXT, AOF | SERVER | ITEMS, &load.capacity,
+          0, 0 },
         { "--csv", TOOL_OPTION_TEXT, ITEMS, &load.csv, 0, 0 },
         { "--delimiter", TOOL_OPTION_TEXT, ITEMS, &load.delimiter, 0, 0 },
         { "--nul", TOOL_OPTION_ON, ITEMS, &load.nul, 0, 0 },

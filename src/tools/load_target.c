@@ -18,7 +18,7 @@ enum {
 };
 
 /* What a reply answers. */
-enum kind { KIND_SELECT, KIND_RESTORE, KIND_COMMAND };
+enum kind { KIND_SELECT, KIND_RESTORE, KIND_COMMAND, KIND_WHOLE };
 
 struct awaited {
     enum kind kind;
@@ -76,6 +76,7 @@ load_target_close(struct load_target *target)
     buf_free(&target->awaited);
     for (size_t i = 0; i < LOAD_DATABASES_MAX; i++) {
         map_free(&target->keys[i]);
+        map_free(&target->in_pieces[i]);
     }
 }
 
@@ -212,6 +213,22 @@ take_busy(struct load_target *target, uint64_t db, struct slice key)
     return false;
 }
 
+/* An error may also say that the key has gone meanwhile. */
+static bool
+take_piece(struct load_target *target, uint64_t db, struct slice key,
+           struct slice error)
+{
+    if (!begins(error, "ERR the filter is incomplete")) {
+        return true;
+    }
+    target->refused++;
+    tool_raise(&target->load->tool, LOAD_UNREADABLE);
+    load_target_refuse(target, db, key,
+                       "is incomplete: the source ends before its last "
+                       "BF.LOADCHUNK; delete it");
+    return load_target_note(target, db, key, LOAD_KEY_LOST);
+}
+
 static bool
 take_error(struct load_target *target, const struct awaited *awaited,
            struct slice key, struct slice error)
@@ -224,6 +241,9 @@ take_error(struct load_target *target, const struct awaited *awaited,
     }
     if (awaited->kind == KIND_RESTORE && begins(error, "BUSYKEY")) {
         return take_busy(target, awaited->db, key);
+    }
+    if (awaited->kind == KIND_WHOLE) {
+        return take_piece(target, awaited->db, key, error);
     }
     if (awaited->kind == KIND_COMMAND &&
         begins(error, "ERR non scaling filter is full")) {
@@ -420,6 +440,100 @@ load_target_command(struct load_target *target, uint64_t db, struct slice key,
     }
     load_link_send(&target->link, words, count);
     return expect(target, KIND_COMMAND, db, key) && sent(target);
+}
+
+bool
+load_target_make(struct load_target *target, uint64_t db, struct slice key,
+                 const struct buf *value)
+{
+    const struct slice bytes = { value->data, value->len };
+    uint8_t footer[RDB_FOOTER_BYTES];
+    struct reply out = { &target->link.out, 2 };
+
+    if (value->failed) {
+        return stop(target, "no memory for a filter");
+    }
+    if (!enter(target, db)) {
+        return false;
+    }
+    rdb_put_footer(bytes, RDB_MODULE_REDISBLOOM, footer);
+    reply_array(&out, 5);
+    reply_bulk(&out, slice_lit("RESTORE"));
+    reply_bulk(&out, key);
+    reply_bulk(&out, slice_lit("0"));
+    reply_header(&out, '$', bytes.len + sizeof(footer));
+    buf_append_slice(out.buf, bytes);
+    buf_append(out.buf, footer, sizeof(footer));
+    buf_append(out.buf, "\r\n", 2);
+    reply_bulk(&out, slice_lit("REPLACE"));
+    load_link_send_raw(&target->link, slice_lit(""), 1);
+    return expect(target, KIND_COMMAND, db, key) && sent(target);
+}
+
+bool
+load_target_add(struct load_target *target, uint64_t db, struct slice key,
+                const struct slice *items, size_t count)
+{
+    struct reply out = { &target->link.out, 2 };
+
+    if (!enter(target, db)) {
+        return false;
+    }
+    reply_array(&out, count + 2);
+    reply_bulk(&out, slice_lit("BF.MADD"));
+    reply_bulk(&out, key);
+    for (size_t i = 0; i < count; i++) {
+        reply_bulk(&out, items[i]);
+    }
+    load_link_send_raw(&target->link, slice_lit(""), 1);
+    return expect(target, KIND_COMMAND, db, key) && sent(target);
+}
+
+/* ---- filters in pieces --------------------------------------------------- */
+
+bool
+load_target_note_piece(struct load_target *target, uint64_t db,
+                       struct slice key)
+{
+    static char noted;
+
+    return map_put(&target->in_pieces[db], key, &noted) ||
+           stop(target, "no memory for the names of the keys");
+}
+
+struct asking {
+    struct load_target *target;
+    uint64_t db;
+};
+
+static bool
+ask_whole(void *ctx, struct slice key, void *value)
+{
+    const struct asking *asking = ctx;
+    struct load_target *target = asking->target;
+    const struct slice words[] = { slice_lit("BF.EXISTS"), key, slice_lit("") };
+
+    (void)value;
+    if (load_target_key(target, asking->db, key) != LOAD_KEY_OURS) {
+        return true;
+    }
+    if (!enter(target, asking->db)) {
+        return false;
+    }
+    load_link_send(&target->link, words, 3);
+    return expect(target, KIND_WHOLE, asking->db, key) && sent(target);
+}
+
+bool
+load_target_check_pieces(struct load_target *target)
+{
+    struct asking asking = { .target = target };
+    bool ok = load_target_drain(target);
+
+    for (; ok && asking.db < LOAD_DATABASES_MAX; asking.db++) {
+        ok = map_each(&target->in_pieces[asking.db], ask_whole, &asking);
+    }
+    return ok && load_target_drain(target);
 }
 
 /* ---- keys that are there ------------------------------------------------- */

@@ -30,6 +30,7 @@ struct load_target {
     struct buf awaited; /* what each awaited reply answers */
     size_t awaited_at;
     struct map keys[LOAD_DATABASES_MAX];
+    struct map in_pieces[LOAD_DATABASES_MAX]; /* which came by BF.LOADCHUNK */
     unsigned round; /* of full copies; see load_target_delete_old */
     bool stopped;
 
@@ -77,6 +78,19 @@ bool load_target_claim_name(struct load_target *target, uint64_t db,
 bool load_target_command(struct load_target *target, uint64_t db,
                          struct slice key, const struct slice *words,
                          size_t count);
+
+/* Restores a filter that a command made, from its dump without its end, and
+ * adds items to a filter. */
+bool load_target_make(struct load_target *target, uint64_t db, struct slice key,
+                      const struct buf *value);
+bool load_target_add(struct load_target *target, uint64_t db, struct slice key,
+                     const struct slice *items, size_t count);
+
+/* Notes a filter that comes in pieces, and at the end asks whether the server
+ * has all pieces of those that did: what is cut is named, with status 3. */
+bool load_target_note_piece(struct load_target *target, uint64_t db,
+                            struct slice key);
+bool load_target_check_pieces(struct load_target *target);
 
 /* Takes the replies that have arrived; waits while too many are awaited. */
 bool load_target_push(struct load_target *target);

@@ -17,7 +17,8 @@ class FakeSource:
     """rdb: the bytes of its RDB. form: "size" as from a disk, "eof" without one.
     resumes: whether a replica may continue after its link broke. breaks: of the
     next RDBs, after how many bytes the link breaks. silent_at: where it stops in a
-    full copy and keeps the link, from the end if negative."""
+    full copy and keeps the link, from the end if negative. module: the version
+    of its RedisBloom, whose arguments are module_args."""
 
     def __init__(self, rdb, form="size", offset=1000, resumes=True, info=True,
                  piece=1 << 16):
@@ -30,6 +31,7 @@ class FakeSource:
         self.psyncs = []
         self.breaks = []
         self.silent_at = None
+        self.module, self.module_args = None, []
         self.lock = threading.RLock()
         self.replicas = []
         self.socks = []
@@ -108,6 +110,14 @@ class FakeSource:
             self.acked = int(words[2])
         elif head[0] == b"PING":
             sock.sendall(b"+PONG\r\n")
+        elif head == [b"INFO", b"MODULES"] and self.module:
+            text = b"# Modules\r\nmodule:name=bf,ver=%d,api=1\r\n" % self.module
+            sock.sendall(b"$%d\r\n%s\r\n" % (len(text), text))
+        elif head == [b"MODULE", b"LIST"] and self.module:
+            args = resp.command(*self.module_args)
+            sock.sendall(b"*1\r\n*8\r\n" + resp.command(
+                "name", "bf", "ver", self.module, "path", "/redisbloom.so",
+                "args")[4:] + args)
         elif head[0] == b"INFO" and self.info:
             text = b"# Replication\r\nrole:master\r\nmaster_repl_offset:%d\r\n" \
                 b"repl_backlog_size:1\r\n" % self.offset

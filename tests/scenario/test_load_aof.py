@@ -197,3 +197,91 @@ def test_times_of_old_versions(server, tmp_path):
     load_aof(server, written(tmp_path, rdb.close(data)))
     with server.conn() as conn:
         assert 0 < conn.call("TTL", "one") <= 100
+
+
+# ---- what RedisBloom's commands make -----------------------------------------------
+
+# RedisBloom 2.8 took all of these: most items of so large a rate seem to be there
+# already, and fill nothing.
+MANY = ["item:%d" % i for i in range(2000)]
+LARGE_RATE = commands(["BF.RESERVE", "large", "0.9", "500", "NONSCALING"]) + \
+    commands(*(["BF.ADD", "large", item] for item in MANY)) + \
+    commands(["BF.INSERT", "grows", "ERR", "0.9", "CAP", "50", "ITEM", "a"],
+             ["BF.MADD", "grows", *MANY])
+
+
+def info(server, key):
+    with server.conn() as conn:
+        got = conn.call("BF.INFO", key)
+    return dict(zip(got[::2], got[1::2]))
+
+
+@pytest.mark.parametrize("dialect", ["valkey", "redis"])
+@pytest.mark.parametrize("how", ["behind an RDB", "alone"])
+def test_a_large_rate_of_redisbloom_2_stays(start_server, tmp_path, dialect, how):
+    server = start_server("--dialect", dialect)
+    path = written(tmp_path, (ONE if how == "behind an RDB" else b"") + LARGE_RATE)
+    got = figures(load_aof(server, path, *(
+        ["--source-version", "2.8"] if how == "alone" else [])))
+    assert got["filters created"] == 2 and "to full filters" not in got
+    for key in ("large", "grows"):
+        assert present(server, key, MANY)
+    # The recorded filter of the same rate has 112 bits for 500 items.
+    assert info(server, "large")[b"Number of items inserted"] < 500
+
+
+def test_redis_8_stores_a_large_rate_as_a_quarter(server, tmp_path):
+    got = figures(load_aof(server, written(tmp_path, LARGE_RATE),
+                           "--source-version", "8.0.2"))
+    assert got["to full filters"] > 0
+    with server.conn() as conn:
+        stored = conn.call("BF.SCANDUMP", "large", 0)[1]
+    assert struct.unpack_from("<d", stored, 20 + 24) == (0.25,)
+
+
+def test_a_large_rate_of_an_unknown_version_is_asked_for(server, tmp_path):
+    got = load_aof(server, written(tmp_path, LARGE_RATE), status=USAGE)
+    assert b"--source-version" in got.stderr
+    assert b"such as 7.2" in load_aof(server, written(tmp_path, LARGE_RATE),
+                                      "--source-version", "new",
+                                      status=USAGE).stderr
+
+
+def test_what_commands_make_is_what_redisbloom_made(server, tmp_path):
+    """The same bits, as the recorded dumps show."""
+    for dump in rdb.dumps():
+        if dump.name == "default3":
+            load_aof(server, written(tmp_path, commands(
+                *(["BF.ADD", "k", item] for item in dump.items))))
+            with server.conn() as conn:
+                assert conn.call("BF.SCANDUMP", "k", 0)[1] == dump.chunks[0][1]
+                assert conn.call("BF.SCANDUMP", "k", 1)[1] == dump.chunks[1][1]
+
+
+def test_the_defaults_of_the_source(server, tmp_path):
+    load_aof(server, written(tmp_path, commands("BF.ADD k a")), "--error", "0.004",
+             "--capacity", "70")
+    with server.conn() as conn:
+        stored = conn.call("BF.SCANDUMP", "k", 0)[1]
+    assert struct.unpack_from("<d", stored, 20 + 24) == (0.002,)
+    assert struct.unpack_from("<Q", stored, 20 + 44) == (70,)
+
+
+def test_a_large_filter_is_made_without_its_zeros(server, tmp_path):
+    load_aof(server, written(tmp_path, commands("BF.RESERVE k 0.01 40000000",
+                                                "BF.ADD k a")))
+    assert present(server, "k", ["a"])
+
+
+def test_a_file_that_ends_between_two_pieces(server, tmp_path):
+    chunks = DUMPS[1].chunks
+    assert len(chunks) > 3
+    words = [["BF.LOADCHUNK", "k", str(at), data] for at, data in chunks[:-1]]
+    got = load_aof(server, written(tmp_path, commands(*words[:-1])),
+                   status=UNREADABLE)
+    assert b"key 'k' of database 0: is incomplete" in got.stderr
+    assert figures(got)["refused"] == 1
+    load_aof(server, written(tmp_path, commands(*words)), "--existing", "replace")
+    assert present(server, "k", DUMPS[1].items)
+    load_aof(server, written(tmp_path, commands(*words[:-1], "DEL k")),
+             "--existing", "replace")

@@ -6,6 +6,7 @@
 import os
 import random
 import signal
+import struct
 import subprocess
 import tempfile
 import threading
@@ -499,6 +500,27 @@ def test_a_full_filter_is_no_refusal(server, source):
         applied(master)
         got = follower.end()
     assert figures(got)["to full filters"] == 2
+
+
+def test_the_rule_and_the_defaults_of_redisbloom_are_followed(server, source):
+    """A 2.8 keeps large rates, so most items fill nothing."""
+    items = ["item:%d" % i for i in range(2000)]
+    master = source(EMPTY)
+    master.module, master.module_args = 20812, ["ERROR_RATE", "0.9",
+                                                "INITIAL_SIZE", "70"]
+    with Follower(server, master) as follower:
+        synced(master)
+        master.feed("BF.RESERVE", "f", "0.9", "500", "NONSCALING")
+        master.feed("BF.MADD", "f", *items)
+        master.feed("BF.ADD", "default", "a")
+        applied(master)
+        got = figures(follower.end())
+    assert got["filters created"] == 2 and "to full filters" not in got
+    assert present(server, "f", items)
+    with server.conn() as conn:
+        stored = conn.call("BF.SCANDUMP", "default", 0)[1]
+    assert struct.unpack_from("<d", stored, 20 + 24) == (0.45,)
+    assert struct.unpack_from("<Q", stored, 20 + 44) == (70,)
 
 
 # ---- sources that lie ----------------------------------------------------------

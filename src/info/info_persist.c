@@ -23,9 +23,12 @@ info_persist_get(const struct service *service, struct persist_info *ret_info)
 {
     if (service->persist != NULL) {
         persist_get_info(service->persist, ret_info);
+        /* Commands are refused a moment longer than the files are read. */
+        ret_info->loading = atomic_load(&service->loading);
         return;
     }
     memset(ret_info, 0, sizeof(*ret_info));
+    ret_info->loading = atomic_load(&service->loading);
     ret_info->last_save_ok = true;
     ret_info->last_rewrite_ok = true;
     ret_info->last_save_s = service->started_ms / 1000;

@@ -111,11 +111,12 @@ class Process:
         return True
 
     def answers(self):
-        """Tells whether a PING gets a reply other than LOADING. A server that asks
-        for a password says NOAUTH while it loads too, so the probe authenticates.
-        When the server has closed the connection, its CLIENT LIST does not have it
-        any more."""
-        request = resp.command("PING")
+        """Tells whether the server has loaded its data. The probe asks INFO: a PING
+        to a server that loads is an error, which the server's figures count. A server
+        that asks for a password says NOAUTH while it loads too, so the probe
+        authenticates. When the server has closed the connection, its CLIENT LIST does
+        not have it any more."""
+        request = resp.command("INFO", "persistence")
         if "--requirepass" in self.argv:
             password = self.argv[self.argv.index("--requirepass") + 1]
             request = resp.command("AUTH", password) + request
@@ -126,8 +127,8 @@ class Process:
                 probe.settimeout(time_factor())
                 probe.sendall(request)
                 probe.shutdown(socket.SHUT_WR)
-                replies = b"".join(iter(lambda: probe.recv(100), b""))
-                return replies != b"" and b"-LOADING" not in replies
+                replies = b"".join(iter(lambda: probe.recv(4096), b""))
+                return replies != b"" and b"\nloading:1" not in replies
         except OSError:
             return False
 

@@ -64,16 +64,21 @@ def base_being_written(world):
                10, "the journal begins")
 
 
+def await_hang(world, calls):
+    """A call of the journal hangs until the fault is lifted."""
+    world.hang(calls, ["incr"])
+    wait_until(lambda: world.shim.rule(world.slots - 1).fired, 10,
+               "a call hangs")
+
+
 @state("sync hanging", World)
 def sync_hanging(world):
-    world.hang(["sync"], ["incr"])
-    world.linger(0.1)
+    await_hang(world, ["sync"])
 
 
 @state("write hanging", World)
 def write_hanging(world):
-    world.hang(["write"], ["incr"])
-    world.linger(0.1)
+    await_hang(world, ["write"])
 
 
 @state("disk full", World)
@@ -121,8 +126,7 @@ def paused(world):
 
 @state("shutting down", World, ends=True)
 def shutting_down(world):
-    world.hang(["sync"], ["incr"])
-    world.linger(0.05)
+    await_hang(world, ["sync"])
     world.subject.child.send_signal(signal.SIGTERM)
     wait_until(lambda: b"stopping" in world.subject.log(), 10, "the stop")
 

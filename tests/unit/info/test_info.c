@@ -107,6 +107,18 @@ text_of(struct fixture *f, uint32_t sections)
     return f->text.data;
 }
 
+TEST(loading_lasts_as_long_as_commands_are_refused)
+{
+    struct fixture *f = fixture_new();
+
+    assert_non_null(
+        strstr(text_of(f, select_one("persistence")), "\nloading:0\r\n"));
+    atomic_store(&f->service.loading, true);
+    assert_non_null(
+        strstr(text_of(f, select_one("persistence")), "\nloading:1\r\n"));
+    fixture_free(f);
+}
+
 TEST(info_text_has_each_metric_exactly_once)
 {
     struct fixture *f = fixture_new();

@@ -168,13 +168,22 @@ cmd_config_get(struct request *req)
     return err;
 }
 
+/* Returns whether the journal has every change. */
+static bool
+is_journaled(const struct persist_info *info)
+{
+    const struct journal_status *journal = &info->journal;
+
+    return journal->on && !journal->building && !journal->holding &&
+           !journal->faulted;
+}
+
 /* Waits for the journal that was switched on: `failures` is how many attempts
  * to begin it had failed before. */
 static enum err
 await_journal(struct request *req, uint64_t *failures)
 {
     struct persist_info info;
-    const struct journal_status *journal = &info.journal;
 
     persist_get_info(req->service->persist, &info);
     if (!info.appendonly) {
@@ -182,8 +191,7 @@ await_journal(struct request *req, uint64_t *failures)
                             "appendonly was switched off before there was a "
                             "journal");
     }
-    if (journal->on && !journal->building && !journal->holding &&
-        !journal->faulted) {
+    if (is_journaled(&info)) {
         reply_ok(req->reply);
         return OK;
     }
@@ -211,7 +219,24 @@ names_journal(const struct request *req)
     return false;
 }
 
-/* Replies when every change is journaled. A transaction cannot wait. */
+/* Returns whether a transaction sets appendonly, and its reply, which cannot
+ * wait, would come before every change is journaled. A journal that is switched
+ * on during a load is there before the first change. */
+static bool
+promises_too_much(const struct request *req, const struct conf *fresh)
+{
+    struct persist *persist = req->service->persist;
+    struct persist_info info;
+
+    if (request_may_pause(req) || !fresh->appendonly || !names_journal(req) ||
+        persist == NULL || atomic_load(&req->service->loading)) {
+        return false;
+    }
+    persist_get_info(persist, &info);
+    return !is_journaled(&info);
+}
+
+/* Replies when every change is journaled. */
 static enum err
 begin_to_await(struct request *req)
 {
@@ -249,6 +274,12 @@ set_in(struct request *req, struct conf *fresh)
     if (service->conf_allows != NULL &&
         !service->conf_allows(service->ctx, fresh, &changes, reason)) {
         return request_fail(req, ERR_CUSTOM, "CONFIG SET failed - %s", reason);
+    }
+    if (promises_too_much(req, fresh)) {
+        return request_fail(req, ERR_CUSTOM,
+                            "CONFIG SET failed - the reply to appendonly yes "
+                            "waits until the journal has all data, and a "
+                            "transaction cannot wait: send it outside MULTI");
     }
     conf_take(service->conf, fresh, &changes);
     service->conf_changed(service->ctx, &changes);

@@ -242,13 +242,49 @@ def test_a_journal_that_cannot_be_switched_on_is_an_error(group, tmp_path):
         wait_until(lambda: info(server, "persistence")["journal_state"] == "on", 30)
 
 
+def test_a_transaction_does_not_say_that_a_journal_is_on_which_is_not(group, tmp_path):
+    """EXEC cannot wait, so it refuses. A journal that is on is no news."""
+    server = group.shimmed(tmp_path, "--appendonly", "no")
+    fill(server)
+    server.shim.arm(0, "delay", ["sync"], ["base.tmp"], flags=shim.FOR_GOOD,
+                    delay_ms=20000)
+
+    def switch_on(conn, *more):
+        replies = conn.pipeline([
+            ("MULTI",), ("CONFIG", "SET", "appendonly", "yes", *more), ("EXEC",)])
+        assert replies[:2] == [b"OK", b"QUEUED"], replies
+        return replies[2][0]
+
+    with server.conn() as conn, server.conn() as waits:
+        reply = switch_on(conn, "maxclients", "77")
+        assert "outside MULTI" in str(reply), reply
+        assert conn.call("CONFIG", "GET", "appendonly")[1] == b"no"
+        assert conn.call("CONFIG", "GET", "maxclients")[1] != b"77"
+        waits.send(resp.command("CONFIG", "SET", "appendonly", "yes"))
+        wait_until(lambda: info(server, "persistence")["journal_state"] == "building")
+        assert "outside MULTI" in str(switch_on(conn))
+        server.shim.disarm(0)
+        assert waits.read() == b"OK"
+        assert switch_on(conn, "maxclients", "77") == b"OK"
+        assert conn.call("CONFIG", "GET", "maxclients")[1] == b"77"
+        assert conn.call("BF.ADD", "key", "after") == 1
+    server.crash()
+    server.restart()
+    assert_has(server, ["after"])
+
+
+def fill_pipes(server):
+    """More than pipes and sockets hold."""
+    with server.conn() as conn:
+        for i in range(40):
+            conn.call("BF.RESERVE", "k%d" % i, "0.001", 300000)
+            conn.call("BF.MADD", "k%d" % i, *range(8000))
+
+
 def test_a_slow_replica_keeps_nothing_off_the_disk(group):
     """A replica that reads nothing is synchronized meanwhile."""
     primary = group.node("--appendonly", "no", "--repl-timeout", 60)
-    with primary.conn() as conn:
-        for i in range(40):     # more than pipes and sockets hold
-            conn.call("BF.RESERVE", "k%d" % i, "0.001", 300000)
-            conn.call("BF.MADD", "k%d" % i, *range(8000))
+    fill_pipes(primary)
     replica = group.node()
     proxy = group.proxy(primary)
     proxy.flow.clear()
@@ -271,3 +307,34 @@ def test_a_slow_replica_keeps_nothing_off_the_disk(group):
     primary.restart()
     assert_has(primary, ["after"], "k0")
     wait_even(primary, replica)
+
+
+def test_a_slow_sub_replica_keeps_nothing_off_the_disk(group):
+    """A replica is synchronized, and synchronizes another one behind a link that
+    stands still. What WAIT has confirmed meanwhile is on the replica's disk."""
+    primary = group.node("--appendonly", "no")
+    replica = group.node("--appendonly", "yes", "--repl-timeout", 60)
+    below = group.node("--appendonly", "yes", "--repl-timeout", 60)
+    fill_pipes(primary)
+    proxy = group.proxy(replica)
+    follow(below, proxy)
+    proxy.hold_on = b"+FULLRESYNC"
+    follow(replica, primary)
+    confirmed = []
+    with primary.conn() as conn:
+        for n in range(100):
+            assert conn.call("BF.ADD", "key", "new%d" % n) in (0, 1)
+            if conn.call("WAIT", 1, 10000) == 1:
+                confirmed.append("new%d" % n)
+    assert len(confirmed) == 100 and not link_is_up(below)
+    primary.crash()
+    replica.crash()
+    replica.restart()
+    lead(replica)
+    assert_has(replica, confirmed)
+    assert_has(replica, ["7999"], "k39")
+    proxy.hold_on = None
+    proxy.flow.set()
+    wait_until(lambda: link_is_up(below), 30, "the sub-replica follows")
+    wait_even(replica, below)
+    assert_has(below, confirmed)

@@ -34,6 +34,7 @@ struct check {
     struct tool tool;
     bool json;            /* one object a line instead of text */
     bool resp;            /* cat: RESP instead of quoted words */
+    bool tar;             /* backup: to standard output, as an archive */
     bool without_secrets; /* copies no secrets and passwords */
     bool keep_role;       /* restore: as the role that was */
     bool card_empty;      /* the card being printed has no field yet */

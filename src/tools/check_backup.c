@@ -9,15 +9,33 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "snapshot/keyring.h"
 #include "tools/check_beside.h"
 #include "tools/check_chain.h"
 #include "tools/check_make.h"
+#include "tools/check_unpack.h"
 #include "tools/check_verify.h"
+
+#include <string.h>
 
 struct backup {
     struct check *check;
     struct check_made made;
+    struct check_whole snapshot; /* with a stream: what a start would load */
 };
+
+/* Verifies a snapshot before it goes into a stream, which cannot be read
+ * again. */
+static bool
+is_sound_snapshot(struct backup *backup, int fd, const char *from)
+{
+    if (backup->made.stream == NULL) {
+        return true;
+    }
+    backup->snapshot = check_verify_snapshot(backup->check, fd, from, true);
+    backup->check->filters = backup->snapshot.keys;
+    return backup->snapshot.state <= CHECK_STATE_TORN;
+}
 
 static bool
 backup_snapshot(void *ctx, const char *from, const char *to)
@@ -25,10 +43,33 @@ backup_snapshot(void *ctx, const char *from, const char *to)
     struct backup *backup = ctx;
     int fd = -1;
     bool ok = check_file_open(backup->check, from, &fd) &&
+              is_sound_snapshot(backup, fd, from) &&
               check_make_link(&backup->made, fd, from, to);
 
     file_close(fd);
     return ok;
+}
+
+/* Decides whether the journal may be copied. With a stream it is verified as a
+ * whole now. */
+static bool
+is_sound_journal(struct backup *backup, const char *path,
+                 struct check_journal *journal)
+{
+    struct check_whole state;
+
+    if (backup->made.stream != NULL) {
+        state = check_verify_journal(backup->check, path, journal, true);
+        if (check_verify_takes_journal(&backup->snapshot, &state)) {
+            backup->check->filters = state.keys;
+        }
+        return state.state <= CHECK_STATE_TORN;
+    }
+    check_chain_scan(backup->check, journal, NULL, NULL);
+    if (journal->state > CHECK_STATE_TORN) {
+        check_journal_complain(backup->check, journal);
+    }
+    return journal->state <= CHECK_STATE_TORN;
 }
 
 /* Links a closed increment; copies the intact groups of an open one. */
@@ -94,12 +135,8 @@ backup_journal(void *ctx, const char *path, const char *out,
 
     found = check_journal_open(backup->check, path, journal, why, sizeof(why));
     if (found == JOURNAL_FOUND) {
-        check_chain_scan(backup->check, journal, NULL, NULL);
-        if (journal->state > CHECK_STATE_TORN) {
-            check_journal_complain(backup->check, journal);
-        } else {
-            ok = write_journal(backup, journal, out, manifest);
-        }
+        ok = is_sound_journal(backup, path, journal) &&
+             write_journal(backup, journal, out, manifest);
         check_journal_close(journal);
     } else if (found == JOURNAL_UNFINISHED) {
         ok = data != NULL; /* the snapshot beside it is the whole state */
@@ -124,21 +161,58 @@ backup_beside(void *ctx, const char *path, const char *out)
                                                 : check_beside_backup);
 }
 
-/* Makes the copy, and verifies it. */
 static void
+ignore_wrong(void *ctx, const char *file, const char *reason)
+{
+    (void)ctx;
+    (void)file;
+    (void)reason;
+}
+
+/* The secrets that verifying needs have come with the archive. */
+static bool
+restore_stream(void *ctx, const char *out)
+{
+    struct backup *backup = ctx;
+    int fd = -1;
+
+    if (!check_unpack(&backup->made, out)) {
+        return false;
+    }
+    if (file_open_dir(out, false, &fd) == 0) {
+        (void)keyring_read(fd, ignore_wrong, NULL);
+        file_close(fd);
+    }
+    return true;
+}
+
+static bool
 make(struct backup *backup, const char *path, const char *out)
 {
     struct check_maker maker = {
         .snapshot = backup_snapshot,
         .journal = backup_journal,
         .beside = backup_beside,
+        .stream = backup->made.fills ? restore_stream : NULL,
         .refusal = "is no snapshot, journal or data directory",
         .ctx = backup,
     };
 
-    if (check_make_all(&backup->made, path, out, &maker)) {
-        check_verify(backup->check, out, true);
+    return check_make_all(&backup->made, path, out, &maker);
+}
+
+static bool
+is_data(struct check *check, const char *path, const char *refusal)
+{
+    enum check_kind kind;
+
+    if (!check_file_kind(check, path, &kind)) {
+        return false;
     }
+    if (kind != CHECK_KIND_DATA) {
+        tool_complain(&check->tool, CHECK_USAGE, "%s: %s", path, refusal);
+    }
+    return kind == CHECK_KIND_DATA;
 }
 
 void
@@ -146,7 +220,25 @@ check_backup(struct check *check, const char *path, const char *out)
 {
     struct backup backup = { .check = check, .made = { .check = check } };
 
-    make(&backup, path, out);
+    if (make(&backup, path, out)) {
+        check_verify(check, out, true);
+    }
+}
+
+void
+check_backup_stream(struct check *check, const char *path)
+{
+    struct backup backup = { .check = check,
+                             .made = { .check = check, .copies = true } };
+
+    if (!is_data(check, path, "is no data directory, and --tar needs one")) {
+        return;
+    }
+    backup.made.stream = check_stream_new(check);
+    if (backup.made.stream != NULL && make(&backup, path, CHECK_STREAM_NAME)) {
+        (void)check_stream_end(backup.made.stream);
+    }
+    check_stream_free(backup.made.stream);
 }
 
 void
@@ -156,15 +248,10 @@ check_restore(struct check *check, const char *path, const char *out)
         .check = check,
         .made = { .check = check, .copies = true, .fills = true }
     };
-    enum check_kind kind;
 
-    if (!check_file_kind(check, path, &kind)) {
-        return;
+    if ((strcmp(path, CHECK_STREAM_NAME) == 0 ||
+         is_data(check, path, "is no backup of a data directory")) &&
+        make(&backup, path, out)) {
+        check_verify(check, out, true);
     }
-    if (kind != CHECK_KIND_DATA) {
-        tool_complain(&check->tool, CHECK_USAGE,
-                      "%s: is no backup of a data directory", path);
-        return;
-    }
-    make(&backup, path, out);
 }

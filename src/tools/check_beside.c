@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-enum { SECRET_MODE = 0600, TEXT_BYTES_MAX = 16 << 20 };
-
 /* The options whose values are passwords; aliases are no keys of
  * rewritten.conf. */
 static const struct {
@@ -163,17 +161,20 @@ change(struct beside *beside, enum file_deed deed, struct buf *text,
 }
 
 static bool
-write_copy(struct beside *beside, const char *to, struct slice text)
+put_text(struct beside *beside, enum file_deed deed, struct buf *text,
+         const char *from, const char *to)
 {
-    struct check_made *made = beside->made;
-    bool ok;
-    int fd;
+    return !change(beside, deed, text, from) ||
+           check_make_text(beside->made, to, buf_slice(text));
+}
 
-    if (!check_make_file(made, to, &fd)) {
-        return false;
-    }
-    ok = fchmod(fd, SECRET_MODE) == 0 && check_make_write(made, fd, to, text);
-    return check_make_done(made, fd, to) && ok;
+bool
+check_beside_put(struct check_made *made, enum file_deed deed, struct buf *text,
+                 const char *from, const char *to)
+{
+    struct beside beside = { .made = made };
+
+    return put_text(&beside, deed, text, from, to);
 }
 
 static bool
@@ -186,7 +187,7 @@ copy_text(struct beside *beside, int fd, enum file_deed deed, const char *from,
     int error = file_size(fd, &bytes);
     bool ok;
 
-    if (error == 0 && bytes > TEXT_BYTES_MAX) {
+    if (error == 0 && bytes > CHECK_BESIDE_TEXT_MAX) {
         error = EFBIG;
     }
     if (error == 0 && bytes > 0) {
@@ -201,8 +202,7 @@ copy_text(struct beside *beside, int fd, enum file_deed deed, const char *from,
         tool_complain(&beside->made->check->tool, CHECK_UNREADABLE,
                       "%s: cannot be read: %s", from, strerror(error));
     }
-    ok = error == 0 && (!change(beside, deed, &text, from) ||
-                        write_copy(beside, to, buf_slice(&text)));
+    ok = error == 0 && put_text(beside, deed, &text, from, to);
     buf_wipe(&text);
     return ok;
 }

@@ -22,10 +22,17 @@ static const struct {
     [CHECK_STATE_UNREADABLE] = { "unreadable", CHECK_UNREADABLE },
 };
 
+/* Where reports go when standard output has no archive. */
+static FILE *
+report(const struct check *check)
+{
+    return check->tar ? stderr : stdout;
+}
+
 static FILE *
 out(const struct check *check)
 {
-    return check->cards != NULL ? check->cards : stdout;
+    return check->cards != NULL ? check->cards : report(check);
 }
 
 /* Prints a JSON string. Bytes above ASCII stay as they are, so UTF-8 in file
@@ -184,24 +191,25 @@ check_card_gather(struct check *check)
 
 /* Prints a number with its thousands apart. */
 static void
-print_count(uint64_t count, const char *what)
+print_count(FILE *to, uint64_t count, const char *what)
 {
     char digits[24];
     int len =
         snprintf(digits, sizeof(digits), "%llu", (unsigned long long)count);
 
     for (int i = 0; i < len; i++) {
-        (void)putchar(digits[i]);
+        (void)putc(digits[i], to);
         if ((len - i) % 3 == 1 && i + 1 < len) {
-            (void)putchar(',');
+            (void)putc(',', to);
         }
     }
-    (void)printf(" %s%s", what, count == 1 ? "" : "s");
+    (void)fprintf(to, " %s%s", what, count == 1 ? "" : "s");
 }
 
 void
 check_card_verdict(struct check *check)
 {
+    FILE *to = report(check);
     bool sound = check->tool.status == CHECK_INTACT;
 
     if (check->cards == NULL) {
@@ -210,16 +218,16 @@ check_card_verdict(struct check *check)
     (void)fclose(check->cards);
     check->cards = NULL;
     if (check->cards_text.len > 0) {
-        (void)printf("%s: ", states[check->worst].name);
-        print_count(check->files, "file");
+        (void)fprintf(to, "%s: ", states[check->worst].name);
+        print_count(to, check->files, "file");
         if (sound) { /* else the data was not executed */
-            (void)printf(", ");
-            print_count(check->filters, "filter");
+            (void)fprintf(to, ", ");
+            print_count(to, check->filters, "filter");
         }
-        (void)putchar('\n');
+        (void)putc('\n', to);
     }
     if ((check->verbose || !sound) && check->cards_text.len > 0) {
-        (void)fwrite(check->cards_text.data, 1, check->cards_text.len, stdout);
+        (void)fwrite(check->cards_text.data, 1, check->cards_text.len, to);
     }
     buf_free(&check->cards_text);
 }

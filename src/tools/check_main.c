@@ -14,6 +14,7 @@
 #include "tools/check_cut.h"
 #include "tools/check_file.h"
 #include "tools/check_salvage.h"
+#include "tools/check_stream.h"
 #include "tools/check_verify.h"
 
 #include <bloomery/bloom.h>
@@ -28,7 +29,8 @@ static const char usage[] =
     "       bloomery-check salvage [--json] PATH OUT\n"
     "       bloomery-check truncate-to [--json] TIME|POSITION PATH OUT\n"
     "       bloomery-check backup [--json] [--without-secrets] PATH OUT\n"
-    "       bloomery-check restore [--json] [--keep-role] BACKUP DIR\n"
+    "       bloomery-check backup --tar [--without-secrets] PATH -\n"
+    "       bloomery-check restore [--json] [--keep-role] BACKUP|- DIR\n"
     "\n"
     "Looks at the snapshots and journals of bloomery-server, and makes new\n"
     "ones of what is intact. Nothing that exists is ever changed.\n"
@@ -142,6 +144,7 @@ static const struct tool_command commands[] = {
       "  POSITION           bytes of the log, as verify and INFO show it\n" },
     { "backup",
       "Usage: bloomery-check backup [--json] PATH OUT\n"
+      "       bloomery-check backup --tar [--json] PATH -\n"
       "\n"
       "Makes OUT, which must not exist, a copy of a snapshot, journal or data "
       "directory\n"
@@ -156,19 +159,22 @@ static const struct tool_command commands[] = {
       "  --json                   one JSON object a line, for each file and "
       "directory\n"
       "  --verbose                describes what is intact, too\n"
+      "  --tar                    writes a tar archive to standard output; the "
+      "report\n"
+      "                           goes to standard error\n"
       "  --without-secrets        leaves out hash-secret, users and passwords\n"
       "  --hash-secret-file FILE  the secret of keyed filters\n" },
     { "restore",
-      "Usage: bloomery-check restore [--json] [--keep-role] BACKUP DIR\n"
+      "Usage: bloomery-check restore [--json] [--keep-role] BACKUP|- DIR\n"
       "\n"
       "Fills DIR, which must be empty or must not exist, with copies of what "
       "the backup\n"
       "of a data directory has, and verifies it. The files belong to the owner "
       "of DIR,\n"
       "or, if it is new, to that of the backup. A server that starts there is "
-      "a "
-      "primary\n"
-      "and holds no slots.\n"
+      "a primary\n"
+      "and holds no slots. - is an archive that backup wrote to standard "
+      "output.\n"
       "\n"
       "  --json                   one JSON object a line, for each file and "
       "directory\n"
@@ -225,7 +231,11 @@ run(struct check *check, const struct tool_interface *interface,
         check_salvage(check, words[1], words[2]);
     } else if (is(what, "truncate-to") && count == 4) {
         cut(check, words);
-    } else if (is(what, "backup") && count == 3) {
+    } else if (is(what, "backup") && count == 3 && check->tar &&
+               is(words[2], CHECK_STREAM_NAME)) {
+        check_backup_stream(check, words[1]);
+    } else if (is(what, "backup") && count == 3 && !check->tar &&
+               !is(words[2], CHECK_STREAM_NAME)) {
         check_backup(check, words[1], words[2]);
     } else if (is(what, "restore") && count == 3) {
         check_restore(check, words[1], words[2]);
@@ -308,6 +318,7 @@ main(int argc, char **argv)
         { "--resp", TOOL_OPTION_ON, CAT, &check.resp, 0, 0 },
         { "--verbose", TOOL_OPTION_ON, VERIFY | BACKUP | RESTORE,
           &check.verbose, 0, 0 },
+        { "--tar", TOOL_OPTION_ON, BACKUP, &check.tar, 0, 0 },
         { "--without-secrets", TOOL_OPTION_ON, MAKERS, &check.without_secrets,
           0, 0 },
         { "--keep-role", TOOL_OPTION_ON, RESTORE, &check.keep_role, 0, 0 },

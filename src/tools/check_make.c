@@ -17,7 +17,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { COPY_BYTES = 4 << 20, DIR_MODE = 0700, FILE_MODE = 0640 };
+enum {
+    COPY_BYTES = 4 << 20,
+    DIR_MODE = 0700,
+    FILE_MODE = 0640,
+    SECRET_MODE = 0600
+};
 
 static void
 note(struct check_made *made, const char *path)
@@ -51,6 +56,9 @@ cannot(struct check_made *made, const char *path, const char *what, int error)
 bool
 check_make_dir(struct check_made *made, const char *path)
 {
+    if (made->stream != NULL) {
+        return check_stream_dir(made->stream, path);
+    }
     if (mkdir(path, DIR_MODE) != 0) {
         return cannot(made, path, "made", errno);
     }
@@ -61,8 +69,10 @@ check_make_dir(struct check_made *made, const char *path)
 bool
 check_make_file(struct check_made *made, const char *path, int *ret_fd)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
+    int fd;
 
+    CHECK(made->stream == NULL);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
     if (fd < 0) {
         return cannot(made, path, "made", errno);
     }
@@ -87,6 +97,22 @@ check_make_done(struct check_made *made, int fd, const char *path)
 
     file_close(fd);
     return error == 0 || cannot(made, path, "synced", error);
+}
+
+bool
+check_make_text(struct check_made *made, const char *path, struct slice text)
+{
+    bool ok;
+    int fd;
+
+    if (made->stream != NULL) {
+        return check_stream_text(made->stream, path, text);
+    }
+    if (!check_make_file(made, path, &fd)) {
+        return false;
+    }
+    ok = fchmod(fd, SECRET_MODE) == 0 && check_make_write(made, fd, path, text);
+    return check_make_done(made, fd, path) && ok;
 }
 
 /* Copies in pieces, to show the progress. copy_file_range lets the file system
@@ -130,6 +156,9 @@ check_make_copy(struct check_made *made, int from_fd, uint64_t len,
     int error;
     int fd;
 
+    if (made->stream != NULL) {
+        return check_stream_file(made->stream, to, from_fd, len, from);
+    }
     if (!check_make_file(made, to, &fd)) {
         return false;
     }
@@ -168,6 +197,19 @@ check_make_link(struct check_made *made, int from_fd, const char *from,
     return check_make_copy(made, from_fd, bytes, from, to);
 }
 
+static bool
+stream_manifest(struct check_made *made, const char *path,
+                const struct manifest *manifest)
+{
+    char *text = mem_alloc(MANIFEST_BYTES_MAX);
+    size_t len = manifest_format(manifest, text);
+    bool ok =
+        check_stream_text(made->stream, path, (struct slice){ text, len });
+
+    mem_free(text);
+    return ok;
+}
+
 bool
 check_make_manifest(struct check_made *made, const char *dir,
                     const struct manifest *manifest)
@@ -188,6 +230,9 @@ check_make_manifest(struct check_made *made, const char *dir,
     }
     if (!check_file_join(made->check, dir, MANIFEST_NAME, path)) {
         return false;
+    }
+    if (made->stream != NULL) {
+        return stream_manifest(made, path, manifest);
     }
     error = file_open_dir(dir, false, &fd);
     note(made, path);
@@ -246,6 +291,9 @@ is_vacant(struct check_made *made, const char *path)
 {
     struct stat status;
 
+    if (made->stream != NULL) {
+        return true;
+    }
     if (stat(path, &status) == 0 && S_ISDIR(status.st_mode) && made->fills) {
         return may_fill(made, path);
     }
@@ -259,8 +307,12 @@ static bool
 sync_dir(struct check_made *made, const char *path)
 {
     int fd = -1;
-    int error = file_open_dir(path, false, &fd);
+    int error;
 
+    if (made->stream != NULL) {
+        return true;
+    }
+    error = file_open_dir(path, false, &fd);
     if (error == 0) {
         error = file_sync_dir(fd);
     }
@@ -336,6 +388,10 @@ make_kind(struct check_made *made, const char *path, const char *out,
 {
     enum check_kind kind;
 
+    if (maker->stream != NULL && strcmp(path, CHECK_STREAM_NAME) == 0) {
+        return (made->filled || check_make_dir(made, out)) &&
+               maker->stream(maker->ctx, out) && sync_dir(made, out);
+    }
     if (!check_file_kind(made->check, path, &kind)) {
         return false;
     }
@@ -367,14 +423,15 @@ remove_all(struct check_made *made)
 }
 
 /* Gives what was made to the owner of the directory that it fills, or else to
- * the owner of what it was made from. */
+ * the owner of what it was made from. A stream has no owner. */
 static bool
 give(struct check_made *made, const char *path, const char *out)
 {
     struct stat status;
-    bool ok = stat(made->filled ? out : path, &status) == 0;
+    bool owned = made->filled || strcmp(path, CHECK_STREAM_NAME) != 0;
+    bool ok = stat(made->filled ? out : path, &status) == 0 || !owned;
 
-    for (size_t i = 0; i < made->count && ok && geteuid() == 0; i++) {
+    for (size_t i = 0; i < made->count && ok && owned && geteuid() == 0; i++) {
         ok = chown(made->paths[i], status.st_uid, status.st_gid) == 0;
     }
     return ok || cannot(made, out, "given to its owner", errno);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The files and directories that salvage, truncate-to and backup write. They
+ * The files and directories that salvage, truncate-to and backup write, or the
+ * entries of the tar archive that backup writes instead (check_stream.h). They
  * are new: what exists is never written to or replaced. A command writes all of
  * them or none: a failure removes what it had written. A function that returns
  * false has printed why.
@@ -9,10 +10,12 @@
 
 #include "journal/manifest.h"
 #include "tools/check_file.h"
+#include "tools/check_stream.h"
 
 struct check_made {
     struct check *check;
-    char **paths; /* a directory stands before its contents */
+    struct check_stream *stream; /* instead of files, or NULL */
+    char **paths;                /* a directory stands before its contents */
     size_t count, capacity;
     bool copies; /* makes no links */
     bool fills;  /* `out` may be an empty directory, whose owner gets all */
@@ -29,12 +32,16 @@ struct check_maker {
                     const struct check_data *data);
     /* Copies what a data directory has besides; NULL: nothing. */
     bool (*beside)(void *ctx, const char *path, const char *out);
+    /* Makes a data directory, which is there, of standard input. */
+    bool (*stream)(void *ctx, const char *out);
     const char *refusal; /* printed for a path of another kind */
     void *ctx;
 };
 
 /* Runs the maker for a path, or for each snapshot and the journal of a data
- * directory. On failure removes everything that was made. */
+ * directory. The path "-" is standard input, if the maker has `stream`. With a
+ * stream to write to, `out` is CHECK_STREAM_NAME. On failure removes everything
+ * that was made. */
 bool check_make_all(struct check_made *made, const char *path, const char *out,
                     const struct check_maker *maker);
 
@@ -47,6 +54,10 @@ bool check_make_write(struct check_made *made, int fd, const char *path,
 
 /* Syncs and closes it. */
 bool check_make_done(struct check_made *made, int fd, const char *path);
+
+/* Makes a file of a text, which only its owner may read. */
+bool check_make_text(struct check_made *made, const char *path,
+                     struct slice text);
 
 /* Copies the first len bytes of an open file, and syncs them. */
 bool check_make_copy(struct check_made *made, int from_fd, uint64_t len,

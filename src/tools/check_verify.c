@@ -13,36 +13,33 @@
 
 #include <stdio.h>
 
-/* What the files say about a whole state: a snapshot or a journal. */
-struct state {
-    bool known;
-    bool unfinished; /* a journal that a start ignores */
-    uint64_t position;
-    uint64_t keys;
-    enum check_state state;
-};
-
-static struct state
-verify_snapshot(struct check *check, const char *path, bool whole)
+struct check_whole
+check_verify_snapshot(struct check *check, int fd, const char *path, bool whole)
 {
-    struct state state = { .state = CHECK_STATE_UNREADABLE };
     struct check_snapshot snapshot;
     uint64_t bytes = 0;
-    int fd = -1;
 
-    if (!check_file_open(check, path, &fd)) {
-        return state;
-    }
     (void)!file_size(fd, &bytes);
     tool_bar_begin(&check->tool, whole ? TOOL_UNIT_MIB : TOOL_UNIT_NONE, bytes);
     check_snapshot_look(check, fd, whole, &snapshot);
     tool_bar_end(&check->tool);
-    file_close(fd);
     check_snapshot_show(check, path, &snapshot);
-    state = (struct state){ .known = snapshot.has_stamp,
-                            .position = snapshot.stamp.position,
-                            .keys = snapshot.keys,
-                            .state = snapshot.state };
+    return (struct check_whole){ .known = snapshot.has_stamp,
+                                 .position = snapshot.stamp.position,
+                                 .keys = snapshot.keys,
+                                 .state = snapshot.state };
+}
+
+static struct check_whole
+verify_snapshot(struct check *check, const char *path, bool whole)
+{
+    struct check_whole state = { .state = CHECK_STATE_UNREADABLE };
+    int fd = -1;
+
+    if (check_file_open(check, path, &fd)) {
+        state = check_verify_snapshot(check, fd, path, whole);
+        file_close(fd);
+    }
     return state;
 }
 
@@ -138,7 +135,7 @@ base_fits(const struct check_journal *journal,
            base->stamp.sequence == journal->manifest.sequence;
 }
 
-static struct state
+static struct check_whole
 show_journal(struct check *check, const struct check_journal *journal,
              const struct check_snapshot *base)
 {
@@ -168,9 +165,9 @@ show_journal(struct check *check, const struct check_journal *journal,
             (unsigned long long)journal->manifest.sequence);
     }
     check_card_end(check);
-    return (struct state){ .known = base->has_stamp,
-                           .position = journal->position,
-                           .state = state };
+    return (struct check_whole){ .known = base->has_stamp,
+                                 .position = journal->position,
+                                 .state = state };
 }
 
 /* Executes an intact chain, since a start refuses groups that fail. Returns how
@@ -192,42 +189,51 @@ execute_journal(struct check *check, struct check_journal *journal,
     return keys;
 }
 
-static struct state
-verify_journal(struct check *check, const char *path, bool whole)
+struct check_whole
+check_verify_journal(struct check *check, const char *path,
+                     struct check_journal *journal, bool whole)
 {
-    struct state state = { .state = CHECK_STATE_UNREADABLE };
-    struct check_journal *journal = mem_zalloc(sizeof(*journal));
+    struct check_whole state;
     struct check_snapshot base;
-    char why[256] = "";
     char manifest[CHECK_PATH_MAX];
     uint64_t keys;
 
+    if (check_file_join(check, path, MANIFEST_NAME, manifest)) {
+        show_manifest(check, manifest, &journal->manifest);
+    }
+    tool_bar_begin(&check->tool, TOOL_UNIT_MIB, check_journal_bytes(journal));
+    check_snapshot_look(check, journal->base_fd, whole, &base);
+    check_chain_scan(check, journal, NULL, NULL);
+    keys = base.keys;
+    if (whole && base.state == CHECK_STATE_INTACT && journal->groups > 0 &&
+        journal->state <= CHECK_STATE_TORN) {
+        keys = execute_journal(check, journal, &base);
+    }
+    tool_bar_end(&check->tool);
+    check_snapshot_show(check, journal->base_path, &base);
+    check_journal_show(check, journal);
+    state = show_journal(check, journal, &base);
+    state.keys = keys;
+    return state;
+}
+
+static struct check_whole
+verify_journal(struct check *check, const char *path, bool whole)
+{
+    struct check_whole state = { .state = CHECK_STATE_UNREADABLE };
+    struct check_journal *journal = mem_zalloc(sizeof(*journal));
+    char why[256] = "";
+
     switch (check_journal_open(check, path, journal, why, sizeof(why))) {
     case JOURNAL_FOUND:
-        if (check_file_join(check, path, MANIFEST_NAME, manifest)) {
-            show_manifest(check, manifest, &journal->manifest);
-        }
-        tool_bar_begin(&check->tool, TOOL_UNIT_MIB,
-                       check_journal_bytes(journal));
-        check_snapshot_look(check, journal->base_fd, whole, &base);
-        check_chain_scan(check, journal, NULL, NULL);
-        keys = base.keys;
-        if (whole && base.state == CHECK_STATE_INTACT && journal->groups > 0 &&
-            journal->state <= CHECK_STATE_TORN) {
-            keys = execute_journal(check, journal, &base);
-        }
-        tool_bar_end(&check->tool);
-        check_snapshot_show(check, journal->base_path, &base);
-        check_journal_show(check, journal);
-        state = show_journal(check, journal, &base);
-        state.keys = keys;
+        state = check_verify_journal(check, path, journal, whole);
         check_journal_close(journal);
         break;
     case JOURNAL_UNFINISHED:
         check_card_begin(check, path, "journal", CHECK_STATE_INTACT);
         check_card_format(check, "note", "the manifest: %s", why);
         check_card_end(check);
-        state = (struct state){ .unfinished = true };
+        state = (struct check_whole){ .unfinished = true };
         break;
     case JOURNAL_BROKEN:
         check_card_begin(check, path, "journal", CHECK_STATE_DAMAGED);
@@ -244,17 +250,24 @@ verify_journal(struct check *check, const char *path, bool whole)
     return state;
 }
 
+bool
+check_verify_takes_journal(const struct check_whole *snapshot,
+                           const struct check_whole *journal)
+{
+    return journal->position >= snapshot->position;
+}
+
 /* Shows which of the two a start loads: persist/recover.c decides alike. */
 static void
 show_data(struct check *check, const struct check_data *data,
-          const struct state *snapshot, const struct state *journal)
+          const struct check_whole *snapshot, const struct check_whole *journal)
 {
     bool has_journal = data->journal[0] != '\0' && !journal->unfinished;
     bool has_snapshot = data->count > 0;
     enum check_state state = CHECK_STATE_INTACT;
     bool takes_journal =
         has_journal &&
-        (!has_snapshot || journal->position >= snapshot->position);
+        (!has_snapshot || check_verify_takes_journal(snapshot, journal));
 
     check->filters += takes_journal ? journal->keys : snapshot->keys;
     if (has_journal) {
@@ -286,8 +299,8 @@ static void
 verify_data(struct check *check, const char *path, bool whole)
 {
     struct check_data *data = mem_zalloc(sizeof(*data));
-    struct state snapshot = { 0 };
-    struct state journal = { 0 };
+    struct check_whole snapshot = { 0 };
+    struct check_whole journal = { 0 };
     char inner[CHECK_PATH_MAX];
 
     if (check_file_list(check, path, data)) {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# packaging/doc/security.md: that the tests it names exist, and those of its rules
-# that no other file proves.
+# The rules of packaging/doc/security.md and the invariants of src/DESIGN.md: that the
+# tests they name exist, and those of the rules that no other file proves.
 
 import os
 import re
@@ -15,15 +15,22 @@ from lib import resp, servers
 
 PAGE = (servers.TOP / "packaging/doc/security.md").read_text()
 ROWS = re.findall(r"^\| (C\d+) \| .* \| (.*) \|$", PAGE, re.M)
+INVARIANTS = re.findall(r"^\| (I\d+) \| .* \| (.*) \|$",
+                        (servers.TOP / "src/DESIGN.md").read_text(), re.M)
 
 
 def test_every_rule_has_tests():
     assert [name for name, _ in ROWS] == ["C%d" % i for i in range(1, 26)]
+    assert [name for name, _ in INVARIANTS] == ["I%d" % i for i in range(1, 32)]
 
 
-@pytest.mark.parametrize("name,tests", ROWS)
+@pytest.mark.parametrize("name,tests", ROWS + INVARIANTS)
 def test_the_named_tests_exist(name, tests):
     where = None
+    if tests.startswith("CHECKs in "):
+        file = servers.TOP / "src" / tests.split("`")[1]
+        assert file.read_text().count("CHECK(") >= 3
+        return
     for words in re.findall(r"`([^`]*)`", tests):
         file, _, test = words.rpartition(": ")
         where = file or where

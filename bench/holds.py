@@ -336,8 +336,9 @@ def many_rights(bench):
     peer.call("ACL", "DELUSER", "hundred", "hard", "long")
 
 
-def many_trackers(bench):
-    """A write that 8,000 clients hear about."""
+def many_trackers(bench, how):
+    """A write that 8,000 clients hear about. With a journal the pushes wait for
+    it, and are released together."""
     address = ("127.0.0.1", bench.server.port)
     clients = []
     try:
@@ -348,10 +349,9 @@ def many_trackers(bench):
             data = b""
             while not data.endswith(b"+OK\r\n"):
                 data += client.recv(4096)
-        bench.loop_of_pings("a write with 8,000 clients in BCAST tracking",
+        bench.loop_of_pings("a write, 8,000 clients in BCAST tracking" + how,
                             "BF.ADD", "tracked", "x")
-        bench.loop_of_pings("FLUSHALL with 8,000 clients in BCAST tracking",
-                            "FLUSHALL")
+        bench.loop_of_pings("FLUSHALL, the same" + how, "FLUSHALL")
     finally:
         for client in clients:
             client.close()
@@ -406,12 +406,13 @@ def run(server_binary, quick=False):
             many_layers(bench)
             many_rights(bench)
             many_clients(bench)
-    with servers.Bloomery(server_binary,
-                          options=options + ["--threads", "1"]) as server:
-        one = Bench(server, quick)
-        with one.peer:
-            many_trackers(one)
-        bench.results += one.results
+    for journal in ("no", "yes"):
+        one_loop = options + ["--threads", "1", "--appendonly", journal]
+        with servers.Bloomery(server_binary, options=one_loop) as server:
+            one = Bench(server, quick)
+            with one.peer:
+                many_trackers(one, " (journal)" * (journal == "yes"))
+            bench.results += one.results
     return {"fault_usec": fault, "cases": bench.results}
 
 

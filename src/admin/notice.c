@@ -216,12 +216,11 @@ swap_if_drained(struct inbox *inbox)
     return lost;
 }
 
-/* Delivers from the drain for one turn. Returns whether more is left, there or
+/* Delivers from the drain for some time. Returns whether more is left, there or
  * in the queue. */
 static bool
-deliver(struct inbox *inbox)
+deliver(struct inbox *inbox, uint64_t ends_ns)
 {
-    uint64_t ends_ns = clock_mono_ns() + TURN_NS;
     uint64_t bytes = 0;
     unsigned done = 0;
     bool more;
@@ -249,6 +248,22 @@ deliver(struct inbox *inbox)
     return more || inbox->drain_at < inbox->drain_count;
 }
 
+/* Sends the pushes that the last turn has left, and only then delivers more of
+ * them, so that they stay few. Returns whether something is left. */
+static bool
+work_for_a_turn(struct inbox *inbox)
+{
+    struct loop *loop = inbox->mailbox->loop;
+    uint64_t ends_ns = clock_mono_ns() + TURN_NS;
+    bool more = true;
+
+    if (push_flush(loop, ends_ns)) {
+        more = deliver(inbox, ends_ns);
+        more = !push_flush(loop, ends_ns) || more;
+    }
+    return more;
+}
+
 /* Called on the loop after mailbox_poke. */
 static void
 on_poke(void *ctx)
@@ -261,10 +276,8 @@ on_poke(void *ctx)
     }
     if (swap_if_drained(inbox)) {
         lose_all(inbox);
-        return;
     }
-    more = deliver(inbox);
-    push_flush(inbox->mailbox->loop);
+    more = work_for_a_turn(inbox);
     if (inbox->drain_at == inbox->drain_count) {
         inbox->drain_at = 0;
         inbox->drain_count = 0;

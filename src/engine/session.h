@@ -67,15 +67,15 @@ struct session {
     bool subscribed; /* has subscriptions in RESP2: few commands are allowed */
     bool asking;     /* after ASKING: the next command may use a slot that the
                         server exports */
-    bool reads_replica;     /* READONLY: reads what a replica has */
-    bool follows_redirects; /* CLIENT CAPA redirect; RESET keeps it */
-    bool was_subscribed;    /* ever: held output may have messages in RESP2 */
+    bool reads_replica;      /* READONLY: reads what a replica has */
+    bool follows_redirects;  /* CLIENT CAPA redirect; RESET keeps it */
+    bool was_subscribed;     /* ever: held output may have messages in RESP2 */
+    bool no_evict, no_touch; /* like `name`: under the lock */
     enum session_reply reply_mode;
+    _Atomic uint32_t last_command; /* index in the table, +1; 0: none */
     struct receiver receiver; /* of messages, invalidations and MONITOR lines */
     struct txn *txn;          /* NULL unless in MULTI or WATCH */
     char *name, *lib_name, *lib_ver; /* NULL: not set */
-    bool no_evict, no_touch;         /* like the texts: under the lock */
-    _Atomic uint32_t last_command;   /* index in the table, +1; 0: none */
     _Atomic uint64_t created_ms, active_ms;
     _Atomic uint32_t db;
     _Atomic int32_t multi_count;  /* queued commands; -1: not in MULTI */

@@ -358,6 +358,26 @@ conn_drop_held(struct conn *conn)
     metric_add(METRIC_HELD_CLIENTS, -1);
 }
 
+void
+conn_drop_pushed(struct conn *conn)
+{
+    struct loop *loop = conn->loop;
+
+    if (conn->pushed_at == NULL) {
+        return;
+    }
+    *conn->pushed_at = conn->next_pushed;
+    if (conn->next_pushed != NULL) {
+        conn->next_pushed->pushed_at = conn->pushed_at;
+    } else {
+        loop->pushed_end = conn->pushed_at;
+    }
+    conn->pushed_at = NULL;
+    CHECK(loop->pushed_bytes >= conn->pushed.len);
+    loop->pushed_bytes -= conn->pushed.len;
+    buf_free(&conn->pushed);
+}
+
 static void
 on_closed(uv_handle_t *handle)
 {
@@ -365,7 +385,7 @@ on_closed(uv_handle_t *handle)
     struct loop *loop = conn->loop;
 
     CHECK(conn->magic == CONN_MAGIC && conn_is_closing(conn) &&
-          conn->wait == CONN_RUNS && conn->pushed.len == 0 &&
+          conn->wait == CONN_RUNS && conn->pushed_at == NULL &&
           conn->pending_bytes == 0);
     conn->magic = 0;
     conn_free_outbox(conn);
@@ -418,6 +438,7 @@ conn_close(struct conn *conn)
         conn_drop_held(conn);
         (void)conn_count_output(conn);
     }
+    conn_drop_pushed(conn);
     conn->state = CONN_CLOSING;
     leave_list(conn);
     registry_remove(conn->loop->env->registry, &conn->registered);

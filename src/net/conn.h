@@ -160,8 +160,8 @@ struct conn {
     uint64_t hold_until;
     struct conn *next, *prev;                /* in loop->conns */
     struct conn *next_waiting, **waiting_at; /* in the list of `wait` */
-    struct buf pushed;                       /* during one callback: push.h */
-    struct conn *next_pushed;
+    struct buf pushed;                       /* not sent yet: push.h */
+    struct conn *next_pushed, **pushed_at;   /* in loop->pushed; NULL: is not */
     struct registered registered;
     uint32_t parked_until; /* not before: low bits of uv_now; 0: any time */
     int fd;                /* for getpeername */
@@ -266,6 +266,9 @@ uint64_t conn_hard_limit(const struct conn *conn);
 
 /* Takes it out of loop->held; conn_count_output is to follow. */
 void conn_drop_held(struct conn *conn);
+
+/* Takes it out of loop->pushed, if it is there, and drops its pushes. */
+void conn_drop_pushed(struct conn *conn);
 
 /* Frees conn->hold when nothing is held, and conn->outbox. */
 void conn_free_hold(struct conn *conn);

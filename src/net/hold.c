@@ -8,6 +8,7 @@
  */
 #include "net/hold.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -82,8 +83,8 @@ join(struct hold *hold)
     }
 }
 
-/* Sends what is released. */
-static void
+/* Sends what is released. Returns whether there was something. */
+static bool
 release(struct conn *conn, uint64_t released, bool gives_up)
 {
     struct hold *hold = conn->hold;
@@ -91,7 +92,7 @@ release(struct conn *conn, uint64_t released, bool gives_up)
 
     CHECK(hold->first.bytes.len > 0);
     if (hold->first.until > limit) {
-        return;
+        return false;
     }
     if (hold->rest.bytes.len > 0 && hold->rest.until <= released) {
         join(hold);
@@ -107,13 +108,14 @@ release(struct conn *conn, uint64_t released, bool gives_up)
         send_segment(conn, &hold->first, released);
     }
     if (conn_is_closing(conn)) {
-        return;
+        return true;
     }
     if (hold->first.bytes.len == 0) {
         conn_drop_held(conn);
     }
     count_held(conn);
     conn_output_left(conn);
+    return true;
 }
 
 /* No position of the log is behind its end. Output that waits for one is of an
@@ -135,9 +137,11 @@ lower(struct conn *conn)
     }
 }
 
-void
-hold_release(struct loop *loop)
+bool
+hold_release(struct loop *loop, uint64_t until_ns)
 {
+    enum { AT_ONCE = 16 };
+    unsigned done = 0;
     uint64_t released = atomic_load(loop->released);
     bool gives_up = atomic_load(loop->gives_up);
     struct conn *next;
@@ -146,8 +150,12 @@ hold_release(struct loop *loop)
     for (struct conn *conn = loop->held; conn != NULL; conn = next) {
         next = conn->hold->next; /* sending closes no connection but this one */
         lower(conn);
-        release(conn, released, gives_up);
+        if (release(conn, released, gives_up) && ++done % AT_ONCE == 0 &&
+            clock_mono_ns() >= until_ns) {
+            return next == NULL;
+        }
     }
+    return true;
 }
 
 /* ---- holding ------------------------------------------------------------- */

@@ -15,8 +15,9 @@
 void hold_send(struct conn *conn, struct buf *out);
 
 /* Sends the held output of all connections that is released by now, or what
- * takes its place when the environment gives up. */
-void hold_release(struct loop *loop);
+ * takes its place when the environment gives up. Returns false when until_ns
+ * has passed: some of it may be left for another call. */
+bool hold_release(struct loop *loop, uint64_t until_ns);
 
 /* Frees the connection's memory for held output if it was not used since the
  * last call. Once a second. */

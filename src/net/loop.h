@@ -98,16 +98,16 @@ struct loop {
     const struct loop_env *env;
     void *owner; /* the engine's worker */
 
-    struct conn_list conns;  /* all that are open */
-    struct conn *pushed;     /* with pushes that are not sent yet (push.h) */
-    size_t pushed_bytes;     /* of all of them */
-    unsigned pushed_conns;   /* in `pushed` */
-    struct link *links;      /* all that are open or being dialled */
-    struct link *links_soon; /* that wait for their turn */
-    uv_idle_t idle;          /* active while anything waits for its turn */
-    uv_timer_t second;       /* timeouts */
-    uint64_t second_ms;      /* uv_now when it was called last */
-    uint32_t open_conns;     /* not yet through their close callback */
+    struct conn_list conns;            /* all that are open */
+    struct conn *pushed, **pushed_end; /* with pushes that are not sent yet
+                                          (push.h); oldest first */
+    size_t pushed_bytes;               /* of all of them */
+    struct link *links;                /* all that are open or being dialled */
+    struct link *links_soon;           /* that wait for their turn */
+    uv_idle_t idle;      /* active while anything waits for its turn */
+    uv_timer_t second;   /* timeouts */
+    uint64_t second_ms;  /* uv_now when it was called last */
+    uint32_t open_conns; /* not yet through their close callback */
 
     /* Connections that wait, by conn->wait: for their turn, or for an event or
      * for room (parked). A connection is in one of them at most. */
@@ -120,6 +120,7 @@ struct loop {
     struct conn *held, **held_end;    /* with held output; oldest first */
     atomic_bool waiting; /* output is held or connections are parked, so that
                             loop_wake must wake the loop */
+    bool releasing;      /* a release of held output goes on (hold.h) */
     bool turn_open;      /* commands were executed since turn_end */
     bool above;          /* clients went above maxmemory-clients */
     uv_async_t wake;

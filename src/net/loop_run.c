@@ -8,6 +8,7 @@
  */
 #include "net/loop_run.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -16,12 +17,14 @@
 #include "net/hold.h"
 #include "net/link.h"
 #include "net/pending.h"
+#include "net/push.h"
 #include "net/serve.h"
 #include "net/shed.h"
 #include "net/timeouts.h"
 #include "net/usage.h"
 
 enum {
+    RELEASE_US = 2000,       /* of held output in one turn */
     REPLY_BYTES = 16 * 1024, /* there is always room for an error */
     SECOND_MS = 1000
 };
@@ -62,15 +65,30 @@ on_second(uv_timer_t *timer)
     conn_unpark_for_room(loop);
 }
 
+/* Sends held output for some time, and the rest in later turns. */
+static void
+release_held(struct loop *loop)
+{
+    uint64_t until_ns = clock_mono_ns() + RELEASE_US * (uint64_t)1000;
+
+    loop->releasing = !hold_release(loop, until_ns);
+    if (loop->releasing) {
+        loop_resume_soon(loop);
+    }
+}
+
 /* Serves what waits for its turn. Another turn that it asks for comes after the
  * next I/O callbacks. */
 static void
 resume_all(struct loop *loop)
 {
+    if (loop->releasing) {
+        release_held(loop);
+    }
     serve_resume_all(loop);
     link_resume_all(loop);
     if (loop->resumable == NULL && loop->turns == NULL &&
-        loop->links_soon == NULL) {
+        loop->links_soon == NULL && !loop->releasing) {
         (void)uv_idle_stop(&loop->idle);
     }
 }
@@ -116,7 +134,7 @@ on_wake(uv_async_t *async)
 {
     struct loop *loop = async->data;
 
-    hold_release(loop);
+    release_held(loop);
     conn_unpark_all(loop);
     if (loop->held == NULL && loop->parked_for_room == NULL) {
         atomic_store(&loop->waiting, false);
@@ -203,6 +221,7 @@ init_waiting(struct loop *loop)
     loop->gives_up = env->gives_up != NULL ? env->gives_up : &never;
     loop->log_end = env->log_end != NULL ? env->log_end : &everything;
     loop->held_end = &loop->held;
+    loop->pushed_end = &loop->pushed;
     CHECK(uv_async_init(&loop->uv, &loop->wake, on_wake) == 0);
     loop->wake.data = loop;
     CHECK(uv_timer_init(&loop->uv, &loop->tick) == 0);
@@ -272,7 +291,8 @@ loop_stop_here(struct loop *loop)
     }
     loop->stopping = true;
     end_turn(loop);
-    hold_release(loop);
+    (void)push_flush(loop, UINT64_MAX);
+    (void)hold_release(loop, UINT64_MAX);
     while (loop->conns.first != NULL) {
         conn_close(loop->conns.first);
     }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A list of the connections that have pushes. A connection that closes stays in
- * it until the flush: its memory is freed in a later callback.
+ * A list of the connections that have pushes. The writes to their sockets cost
+ * most, so a flush looks at the clock between them.
  */
 #include "net/push.h"
 
+#include "base/clock.h"
 #include "net/hold.h"
 #include "net/outbox.h"
 #include "net/pending.h"
 
 enum {
     CONN_BYTES = 64 * 1024,       /* of one connection, then they are sent */
-    LOOP_BYTES = 4 * 1024 * 1024, /* of all connections of the loop */
-    LOOP_CONNS =
-        512 /* are sent now, so that whoever delivers counts the time */
+    LOOP_BYTES = 4 * 1024 * 1024, /* of all, then the oldest are sent */
+    AT_ONCE = 16                  /* writes between two looks at the clock */
 };
 
 /* Replies have a bound, since a client with too many held or unsent ones is not
@@ -23,12 +23,13 @@ send_pushed(struct conn *conn)
 {
     uint64_t hard =
         conn->loop->env->limits->output[conn->output_class].hard_bytes;
+    struct buf bytes = { 0 };
 
     conn->loop->pushed_bytes -= conn->pushed.len;
-    if (!conn_is_closing(conn)) {
-        hold_send(conn, &conn->pushed);
-    }
-    conn->pushed.len = 0;
+    buf_exchange(&conn->pushed, &bytes);
+    conn_drop_pushed(conn);
+    hold_send(conn, &bytes);
+    buf_free(&bytes);
     if (!conn_is_closing(conn) && hard > 0) {
         size_t unsent = conn_count_output(conn);
         size_t most = unsent > conn->held_bytes ? unsent : conn->held_bytes;
@@ -38,6 +39,17 @@ send_pushed(struct conn *conn)
             outbox_cut(conn, most);
         }
     }
+}
+
+static void
+join_list(struct conn *conn)
+{
+    struct loop *loop = conn->loop;
+
+    conn->next_pushed = NULL;
+    conn->pushed_at = loop->pushed_end;
+    *loop->pushed_end = conn;
+    loop->pushed_end = &conn->next_pushed;
 }
 
 void
@@ -51,10 +63,8 @@ push_add(struct conn *conn, struct slice bytes, uint64_t hold_until)
     if (conn->hold_until < hold_until) {
         conn->hold_until = hold_until;
     }
-    if (conn->pushed.data == NULL) {
-        conn->next_pushed = loop->pushed;
-        loop->pushed = conn;
-        loop->pushed_conns++;
+    if (conn->pushed_at == NULL) {
+        join_list(conn);
     }
     buf_append_slice(&conn->pushed, bytes);
     if (conn->pushed.failed) {
@@ -65,26 +75,29 @@ push_add(struct conn *conn, struct slice bytes, uint64_t hold_until)
     loop->pushed_bytes += bytes.len;
     if (conn->pushed.len >= CONN_BYTES) {
         send_pushed(conn);
-    }
-    if (loop->pushed_bytes >= LOOP_BYTES) {
-        push_flush(loop);
-    } else if (loop->pushed_conns >= LOOP_CONNS) {
-        push_flush(loop);
+    } else if (loop->pushed_bytes >= LOOP_BYTES) {
+        send_pushed(loop->pushed);
         pending_flush(loop);
     }
 }
 
 void
-push_flush(struct loop *loop)
+push_send_now(struct conn *conn)
 {
-    while (loop->pushed != NULL) {
-        struct conn *conn = loop->pushed;
+    send_pushed(conn);
+}
 
-        loop->pushed = conn->next_pushed;
-        if (conn->pushed.len > 0) {
-            send_pushed(conn);
+bool
+push_flush(struct loop *loop, uint64_t until_ns)
+{
+    for (unsigned done = 1; loop->pushed != NULL; done++) {
+        send_pushed(loop->pushed);
+        if (done % AT_ONCE == 0) {
+            pending_flush(loop);
+            if (clock_mono_ns() >= until_ns) {
+                return loop->pushed == NULL;
+            }
         }
-        buf_free(&conn->pushed);
     }
-    loop->pushed_conns = 0;
+    return true;
 }

@@ -13,6 +13,7 @@
 #include "net/hold.h"
 #include "net/outbox.h"
 #include "net/pending.h"
+#include "net/push.h"
 #include "net/registry.h"
 
 #include <fcntl.h>
@@ -33,6 +34,9 @@ send_replies(struct conn *conn)
     if (reply->failed) { /* no memory for the reply */
         pending_flush_for(conn);
         conn_cut_no_memory(conn);
+    }
+    if (reply->len > 0) {
+        push_send_for(conn); /* came before the reply */
     }
     if (reply->len > 0 && !conn_is_closing(conn)) {
         hold_send(conn, reply);
@@ -209,6 +213,7 @@ settle(struct conn *conn)
 static void
 end_input(struct conn *conn, ssize_t status)
 {
+    push_send_for(conn);
     pending_flush_for(conn);
     if (status == UV_EOF && (conn->held_bytes > 0 || conn->outbox != NULL)) {
         conn_leave(conn); /* it may still read its replies */
@@ -349,9 +354,9 @@ serve_detach(struct conn *conn, struct tls **ret_tls)
     if (conn->loop->executing == conn) {
         send_replies(conn); /* of earlier commands of the batch */
     }
+    push_send_for(conn);
     pending_flush_for(conn);
-    if (conn_is_closing(conn) || conn->outbox != NULL || conn->held_bytes > 0 ||
-        conn->pushed.len > 0) {
+    if (conn_is_closing(conn) || conn->outbox != NULL || conn->held_bytes > 0) {
         return -1;
     }
     fd = fcntl(conn->fd, F_DUPFD_CLOEXEC, 0);

@@ -53,6 +53,6 @@ deliver(struct rig *rig, struct pubsub *pubsub, struct notice_list *list)
                                        list->posts[i].to, UINT64_MAX));
         }
     }
-    push_flush(&rig->loop);
+    (void)push_flush(&rig->loop, UINT64_MAX);
     notice_list_fini(list);
 }

@@ -108,7 +108,7 @@ TEST(all_monitors_of_a_loop_get_it_until_they_leave)
     monitor_leave(monitor, &receiver[1]);
     assert_false(receiver[1].monitors);
     monitor_deliver(monitor, 0, notice);
-    push_flush(&rig->loop);
+    (void)push_flush(&rig->loop, UINT64_MAX);
     peer_expect(rig, &peer[0], "+line\r\n");
     peer_expect(rig, &peer[2], "+line\r\n");
     rig_settle(rig);

@@ -137,7 +137,7 @@ crowd_new(void)
 static void
 crowd_free(struct crowd *crowd)
 {
-    push_flush(&crowd->rig->loop);
+    (void)push_flush(&crowd->rig->loop, UINT64_MAX);
     rig_settle(crowd->rig);
     for (unsigned i = 0; i < MANY; i++) {
         pubsub_leave(crowd->pubsub, &crowd->receivers[i]);
@@ -164,7 +164,7 @@ messages(struct crowd *crowd)
     const struct buf *got = &crowd->hearer.peer.got;
     unsigned count = 0;
 
-    push_flush(&crowd->rig->loop);
+    (void)push_flush(&crowd->rig->loop, UINT64_MAX);
     rig_settle(crowd->rig);
     (void)peer_has(&crowd->hearer.peer, 0);
     for (size_t i = 0; i < got->len; i++) {

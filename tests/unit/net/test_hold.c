@@ -621,11 +621,44 @@ TEST(a_release_finds_peers_that_are_gone)
     peer_free(&b);
     /* Before the loop has read of their ends. */
     atomic_store(&rig->released, 10);
-    hold_release(&rig->loop);
+    (void)hold_release(&rig->loop, UINT64_MAX);
     assert_null(rig->loop.held);
     peer_expect(rig, &c, "+HOLD|10\r\n");
     rig_until(rig, rig->closed == 2);
     peer_free(&c);
+    rig_free(rig);
+}
+
+/* No time is left from the start, so a call does the least that it may. */
+TEST(a_release_that_is_late_goes_on_in_later_turns)
+{
+    enum { PEERS = 40, AT_ONCE = 16 };
+    struct rig *rig = rig_new();
+    struct peer peer[PEERS];
+    unsigned held = 0;
+
+    for (unsigned i = 0; i < PEERS; i++) {
+        peer[i] =
+            holding_peer(rig, false, i == 0 ? "HOLD 11\r\n" : "HOLD 10\r\n");
+    }
+    atomic_store(&rig->released, 10);
+    assert_false(hold_release(&rig->loop, 0));
+    for (struct conn *c = rig->loop.held; c != NULL; c = c->hold->next) {
+        held++;
+    }
+    assert_int_equal(PEERS - AT_ONCE, held);
+    peer_expect(rig, &peer[AT_ONCE], "+HOLD|10\r\n");
+    assert_false(peer_has(&peer[AT_ONCE + 1], 1));
+    assert_false(hold_release(&rig->loop, 0));
+    assert_true(hold_release(&rig->loop, 0));
+    peer_expect(rig, &peer[PEERS - 1], "+HOLD|10\r\n");
+    assert_false(peer_has(&peer[0], 1));
+    release(rig, 11);
+    peer_expect(rig, &peer[0], "+HOLD|11\r\n");
+    assert_null(rig->loop.held);
+    for (unsigned i = 0; i < PEERS; i++) {
+        peer_free(&peer[i]);
+    }
     rig_free(rig);
 }
 

@@ -31,7 +31,7 @@ look(struct fake *fake, const struct slice *argv, size_t argc)
         watch->a_has_it = peer_has(&watch->peer[A], 1);
     } else if (slice_is_word(argv[0], "PUSH")) {
         push_add(watch->conn[A], slice_lit("pushed\r\n"), 0);
-        push_flush(&fake->rig->loop);
+        (void)push_flush(&fake->rig->loop, UINT64_MAX);
     }
     return false;
 }
@@ -195,7 +195,7 @@ push_to_last(void *ctx)
 
     rig->loop.now_ns = clock_mono_ns(); /* another was served just now */
     push_add(rig->last, slice_lit("pushed\r\n"), 0);
-    push_flush(&rig->loop);
+    (void)push_flush(&rig->loop, UINT64_MAX);
 }
 
 /* It has a push pending when its command comes, and is gone. */

@@ -30,7 +30,7 @@ TEST(many_pushes_leave_in_one_write)
     push_add(conn, (struct slice){ NULL, 0 }, 0);
     push_add(conn, slice_lit("three"), 0);
     assert_int_equal(13, rig->loop.pushed_bytes);
-    push_flush(&rig->loop);
+    (void)push_flush(&rig->loop, UINT64_MAX);
     assert_int_equal(0, rig->loop.pushed_bytes);
     peer_expect(rig, &peer, "one two three");
     assert_int_equal(writes + 1, metric_sum(METRIC_WRITES));
@@ -47,7 +47,7 @@ TEST(pushes_wait_for_the_highest_position_among_them)
     rig->released = 5;
     push_add(conn, slice_lit("a"), 9);
     push_add(conn, slice_lit("b"), 7);
-    push_flush(&rig->loop);
+    (void)push_flush(&rig->loop, UINT64_MAX);
     rig_settle(rig);
     assert_false(peer_has(&peer, 1));
     atomic_store(&rig->released, 8);
@@ -75,8 +75,8 @@ TEST(each_connection_gets_its_own)
     push_add(first, slice_lit("1"), 0);
     push_add(second, slice_lit("2"), 0);
     push_add(first, slice_lit("3"), 0);
-    push_flush(&rig->loop);
-    push_flush(&rig->loop);
+    (void)push_flush(&rig->loop, UINT64_MAX);
+    (void)push_flush(&rig->loop, UINT64_MAX);
     peer_expect(rig, &one, "13");
     peer_expect(rig, &two, "2");
     peer_free(&one);
@@ -93,7 +93,7 @@ TEST(a_client_closed_before_the_flush_gets_nothing)
     push_add(conn, slice_lit("lost"), 0);
     conn_close(conn);
     push_add(conn, slice_lit("lost, too"), 0);
-    push_flush(&rig->loop);
+    (void)push_flush(&rig->loop, UINT64_MAX);
     rig_until(rig, peer_has(&peer, 1) || peer.ended);
     assert_int_equal(0, peer.got.len);
     peer_free(&peer);
@@ -113,7 +113,7 @@ TEST(a_client_with_too_many_unread_pushes_is_cut)
     rig->limits.output[OUTPUT_PUBSUB].hard_bytes = 200000;
     for (unsigned i = 0; i < 100 && !conn_is_closing(conn); i++) {
         push_add(conn, (struct slice){ piece, sizeof(piece) }, 0);
-        push_flush(&rig->loop);
+        (void)push_flush(&rig->loop, UINT64_MAX);
         assert_true(i >= 20 || !conn_is_closing(conn));
     }
     assert_true(conn_is_closing(conn));
@@ -134,11 +134,11 @@ TEST(a_client_with_too_many_held_pushes_is_cut)
     rig->released = 0;
     for (unsigned i = 0; i < 10; i++) {
         push_add(conn, (struct slice){ piece, sizeof(piece) }, 1);
-        push_flush(&rig->loop);
+        (void)push_flush(&rig->loop, UINT64_MAX);
         assert_false(conn_is_closing(conn));
     }
     push_add(conn, slice_lit("x"), 1);
-    push_flush(&rig->loop);
+    (void)push_flush(&rig->loop, UINT64_MAX);
     assert_true(conn_is_closing(conn));
     assert_int_equal(cuts + 1, metric_sum(METRIC_OUTPUT_LIMIT_CUTS));
     peer_free(&peer);
@@ -161,9 +161,9 @@ TEST(a_client_with_too_many_unread_pushes_that_were_held_is_cut)
         rig->released = pushed;
         pushed++;
         push_add(conn, (struct slice){ piece, sizeof(piece) }, pushed);
-        push_flush(&rig->loop);
+        (void)push_flush(&rig->loop, UINT64_MAX);
         rig->released = pushed;
-        hold_release(&rig->loop);
+        (void)hold_release(&rig->loop, UINT64_MAX);
     }
     assert_true(conn_is_closing(conn));
     peer_free(&peer);
@@ -181,17 +181,54 @@ TEST(much_for_one_or_for_all_is_sent_before_the_flush)
     for (unsigned i = 0; i < PEERS; i++) {
         peer[i] = peer_new(rig, false);
         conn[i] = connected(rig, &peer[i]);
-        assert_true(rig->loop.pushed_bytes < (4 << 20));
         push_add(conn[i], (struct slice){ piece, sizeof(piece) }, 0);
+        assert_true(rig->loop.pushed_bytes < (4 << 20));
     }
-    assert_int_equal(0, rig->loop.pushed_bytes); /* 70 x 60000 > 4 MiB */
+    assert_null(conn[0]->pushed_at); /* 70 x 60000 > 4 MiB: the oldest leaves */
+    assert_int_equal(69 * sizeof(piece), rig->loop.pushed_bytes);
+    push_add(conn[1], (struct slice){ piece, sizeof(piece) }, 0);
+    assert_null(conn[1]->pushed_at); /* it alone has 120000 */
     push_add(conn[0], (struct slice){ piece, sizeof(piece) }, 0);
-    assert_int_equal(60000, rig->loop.pushed_bytes);
-    push_add(conn[0], (struct slice){ piece, sizeof(piece) }, 0);
-    assert_int_equal(0, rig->loop.pushed_bytes); /* it alone has 120000 */
-    push_flush(&rig->loop);
-    rig_until(rig, peer_has(&peer[0], 3 * sizeof(piece)));
+    assert_int_equal(69 * sizeof(piece), rig->loop.pushed_bytes);
+    (void)push_flush(&rig->loop, UINT64_MAX);
+    rig_until(rig, peer_has(&peer[0], 2 * sizeof(piece)));
+    rig_until(rig, peer_has(&peer[1], 2 * sizeof(piece)));
     rig_until(rig, peer_has(&peer[PEERS - 1], sizeof(piece)));
+    for (unsigned i = 0; i < PEERS; i++) {
+        peer_free(&peer[i]);
+    }
+    rig_free(rig);
+}
+
+/* No time is left from the start, so a flush does the least that it may. */
+TEST(a_flush_that_is_late_leaves_the_rest_for_another)
+{
+    enum { PEERS = 40, AT_ONCE = 16 };
+    struct rig *rig = rig_new();
+    struct peer peer[PEERS];
+    struct conn *conn[PEERS];
+
+    for (unsigned i = 0; i < PEERS; i++) {
+        peer[i] = peer_new(rig, false);
+        conn[i] = connected(rig, &peer[i]);
+        push_add(conn[i], slice_lit("pushed"), 0);
+    }
+    assert_false(push_flush(&rig->loop, 0));
+    assert_int_equal((PEERS - AT_ONCE) * 6, rig->loop.pushed_bytes);
+    rig_until(rig, peer_has(&peer[0], 6));
+    rig_until(rig, peer_has(&peer[AT_ONCE - 1], 6));
+    assert_false(peer_has(&peer[AT_ONCE], 1));
+    /* A reply does not overtake a push, and who has gone hinders nobody. */
+    peer_send_text(rig, &peer[AT_ONCE], "A\r\n");
+    peer_expect(rig, &peer[AT_ONCE], "pushed+A\r\n");
+    conn_close(conn[AT_ONCE + 1]);
+    conn_close(conn[PEERS - 1]);
+    push_add(conn[0], slice_lit("again"), 0);
+    assert_false(push_flush(&rig->loop, 0));
+    assert_true(push_flush(&rig->loop, 0));
+    assert_int_equal(0, rig->loop.pushed_bytes);
+    rig_until(rig, peer_has(&peer[PEERS - 2], 6));
+    peer_expect(rig, &peer[0], "pushedagain");
     for (unsigned i = 0; i < PEERS; i++) {
         peer_free(&peer[i]);
     }
@@ -208,7 +245,7 @@ TEST(without_memory_for_a_push_its_connection_is_cut)
     push_add(conn, slice_lit("x"), 0);
     assert_true(mem_fail_clear());
     assert_true(conn_is_closing(conn));
-    push_flush(&rig->loop);
+    (void)push_flush(&rig->loop, UINT64_MAX);
     rig_until(rig, peer_has(&peer, 1) || peer.ended);
     assert_int_equal(0, peer.got.len);
     peer_free(&peer);

@@ -581,6 +581,9 @@ note_refusal(struct request *req, struct slice value)
     }
     conn_peer_address(req->session->conn, peer);
     metric_add(METRIC_SYNC_REFUSED, 1);
+    if (req->service->status != NULL) {
+        status_note_refusal(req->service->status, peer, why);
+    }
     log_repeated(LOG_WARN, "command.replconf",
                  "a replica could not load the snapshot that it got",
                  "replica=\"%s\" reason=\"%s\"", peer, why);

@@ -226,6 +226,17 @@ put_reason(struct buf *text, const char *name, const char *reason)
 }
 
 static void
+put_refusal(const struct service *service, struct buf *text)
+{
+    char refusal[STATUS_REFUSAL_MAX] = "";
+
+    if (service->status != NULL) {
+        status_get_refusal(service->status, refusal);
+    }
+    put_reason(text, "sync_full_refusal", refusal);
+}
+
+static void
 put_more(const struct service *service, struct buf *text,
          const struct status_figures *figures)
 {
@@ -236,6 +247,7 @@ put_more(const struct service *service, struct buf *text,
     if (service->role.replica && figures->link != STATUS_CONNECTED) {
         put_reason(text, "master_link_refusal", figures->reason);
     }
+    put_refusal(service, text);
     put_reason(text, "master_failover_error", figures->failover_error);
     info_put_number(text, "start_grace_left_ms",
                     grace_until_ms > now && !behind ? grace_until_ms - now : 0);
@@ -295,6 +307,9 @@ info_replication_reset(struct service *service)
     atomic_store(&service->partial_syncs_before, figures.partial_syncs);
     atomic_store(&service->refused_partial_syncs_before,
                  figures.refused_partial_syncs);
+    if (service->status != NULL) {
+        status_note_refusal(service->status, "", "");
+    }
 }
 
 void

@@ -7,6 +7,7 @@
 #include "repl/status.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -19,6 +20,7 @@ struct status {
     struct status_figures figures;
     struct status_replica *replicas;
     size_t count, capacity;
+    char refusal[STATUS_REFUSAL_MAX];
 
     _Atomic size_t replicas_now;
     _Atomic size_t online;
@@ -180,4 +182,24 @@ status_count_good(const struct status *status, uint64_t now_mono_ms,
         good++;
     }
     return max_lag_s > 0 ? good : online;
+}
+
+/* ---- refusals ------------------------------------------------------------ */
+
+void
+status_note_refusal(struct status *status, const char *replica,
+                    const char *reason)
+{
+    (void)pthread_mutex_lock(&status->mutex);
+    (void)snprintf(status->refusal, sizeof(status->refusal), "%s%s%s", replica,
+                   replica[0] != '\0' ? ": " : "", reason);
+    (void)pthread_mutex_unlock(&status->mutex);
+}
+
+void
+status_get_refusal(struct status *status, char ret_text[STATUS_REFUSAL_MAX])
+{
+    (void)pthread_mutex_lock(&status->mutex);
+    memcpy(ret_text, status->refusal, sizeof(status->refusal));
+    (void)pthread_mutex_unlock(&status->mutex);
 }

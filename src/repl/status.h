@@ -81,6 +81,14 @@ void status_publish(struct status *status, const struct status_figures *figures,
 size_t status_get(struct status *status, struct status_figures *ret_figures,
                   struct status_replica *ret_replicas, size_t max);
 
+/* Keeps why a replica could not load the last snapshot that it got: the last
+ * reason that any replica gave; "" forgets it. Any thread. */
+enum { STATUS_REFUSAL_MAX = 2 * STATUS_TEXT_MAX };
+void status_note_refusal(struct status *status, const char *replica,
+                         const char *reason);
+void status_get_refusal(struct status *status,
+                        char ret_text[STATUS_REFUSAL_MAX]);
+
 /* Count the online replicas that have applied, or synced, this position. */
 size_t status_count_acked(struct status *status, uint64_t position);
 size_t status_count_synced(struct status *status, uint64_t position);

@@ -107,6 +107,8 @@ def test_what_is_not_shared_is_refused_with_all_reasons_until_it_is_copied(group
     log = primary.log()
     assert b"hash-secret-share is no" in log and b"fingerprint" in log
     assert int(replicas.info(primary, "stats")["sync_full_refused"]) > 0
+    told = replicas.info(primary)["sync_full_refusal"]
+    assert told.startswith("127.0.0.1:") and "hash-secret-share is no" in told
     with replica.conn() as conn:        # nothing was dropped
         assert conn.call("DBSIZE") == 1
     # The attempts become rare.

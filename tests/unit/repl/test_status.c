@@ -180,3 +180,20 @@ TEST(readers_see_one_publication_or_another)
     }
     status_free(shared.status);
 }
+
+TEST(the_last_refusal_is_kept_until_it_is_forgotten)
+{
+    struct status *status = status_new();
+    char text[STATUS_REFUSAL_MAX] = "x";
+
+    status_get_refusal(status, text);
+    assert_string_equal("", text);
+    status_note_refusal(status, "1.2.3.4:5", "no memory");
+    status_note_refusal(status, "1.2.3.4:6", "no secret");
+    status_get_refusal(status, text);
+    assert_string_equal("1.2.3.4:6: no secret", text);
+    status_note_refusal(status, "", "");
+    status_get_refusal(status, text);
+    assert_string_equal("", text);
+    status_free(status);
+}

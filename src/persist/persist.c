@@ -486,7 +486,7 @@ break_off(struct persist *persist, const struct persist_conf *conf,
         /* The request for a save stays due. */
         full_state_break_off(&persist->own);
     }
-    if (status->faulted) {
+    if (status->faulted && !persist->sync.limited) {
         sync_break_off(persist);
     }
     if (off && persist->step != STEP_PREPARE && persist->step != STEP_COMMIT) {
@@ -508,11 +508,14 @@ begin_own(struct persist *persist, const struct persist_conf *conf,
     }
 }
 
-/* What needs all of persist waits for a snapshot for replicas. */
+/* What needs all of persist waits for a snapshot for replicas. Slots are given
+ * away also while the journal cannot be written: their new owner has them on
+ * its disk. */
 static void
 choose_sync(struct persist *persist, const struct journal_status *status)
 {
-    bool hurries = (status->on && (status->faulted || status->holding)) ||
+    bool faulted = status->faulted && !persist->sync.limited;
+    bool hurries = (status->on && (faulted || status->holding)) ||
                    adopt_is_pending(persist);
 
     if (presence_is_lost(persist)) {

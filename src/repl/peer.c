@@ -121,13 +121,17 @@ peer_answer(struct primary *primary, struct peer *peer,
     return peer_send_line(primary, peer, buf_slice(&primary->text), now_ms);
 }
 
-/* Returns up to where the log may be sent: the end of a group. */
+/* Returns up to where the log may be sent: the end of a group. Who takes slots
+ * over gets what is not released, too. After the fence it answers for these
+ * slots, so a crash here takes nothing back, and a full disk here, which
+ * releases nothing, does not keep the slots. */
 static uint64_t
-target_of(const struct primary *primary)
+target_of(const struct primary *primary, const struct peer *peer)
 {
     uint64_t sealed = backlog_sealed(primary->backlog);
 
-    return sealed < primary->released ? sealed : primary->released;
+    return peer->hello.pulls || sealed < primary->released ? sealed
+                                                           : primary->released;
 }
 
 bool
@@ -150,7 +154,7 @@ bool
 peer_push(struct primary *primary, struct peer *peer, uint64_t now_ms,
           bool *more)
 {
-    uint64_t target = target_of(primary);
+    uint64_t target = target_of(primary, peer);
     uint64_t stop = peer->cursor + TURN_MAX;
 
     if (peer->cursor < backlog_first(primary->backlog)) {
@@ -196,7 +200,7 @@ peer_check_limits(struct primary *primary, struct peer *peer, uint64_t now_ms)
 {
     uint64_t hard = primary_output_limit(primary, primary->limits.hard_bytes);
     uint64_t soft = primary_output_limit(primary, primary->limits.soft_bytes);
-    uint64_t target = target_of(primary);
+    uint64_t target = target_of(primary, peer);
     uint64_t owed = peer_unsent(primary, peer);
     /* A snapshot has the log since its begin behind its records. */
     uint64_t from = peer->cursor == PEER_NOWHERE ? peer->acked : peer->cursor;

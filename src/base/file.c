@@ -313,6 +313,22 @@ write_some(int fd, const struct iovec *iov, size_t count)
     return -1;
 }
 
+/* A file system that cannot reserve blocks has to do without. */
+int
+file_reserve(int fd, uint64_t bytes)
+{
+    int error;
+
+    do {
+        error = fault(FILE_CALL_RESERVE);
+        if (error == 0 &&
+            fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) != 0) {
+            error = errno;
+        }
+    } while (error == EINTR);
+    return error == EOPNOTSUPP || error == ENOSYS ? 0 : error;
+}
+
 /* Removes `written` bytes from the front of the vector. */
 static void
 advance(struct iovec **iov, size_t *count, size_t written)
@@ -522,6 +538,18 @@ file_rename(int dir_fd, const char *from, const char *to)
 }
 
 int
+file_exchange(int dir_fd, const char *from, const char *to)
+{
+    int error = fault(FILE_CALL_RENAME);
+
+    if (error == 0 &&
+        renameat2(dir_fd, from, dir_fd, to, RENAME_EXCHANGE) != 0) {
+        error = errno;
+    }
+    return error;
+}
+
+int
 file_link(int from_dir_fd, const char *from, int to_dir_fd, const char *to)
 {
     int error = fault(FILE_CALL_LINK);
@@ -566,7 +594,8 @@ file_read_name(int dir_fd, const char *name, char *ret_bytes, size_t most,
 }
 
 int
-file_replace(int dir_fd, const char *name, struct slice text)
+file_replace_reserved(int dir_fd, const char *name, struct slice text,
+                      uint64_t reserved)
 {
     char temporary[NAME_MAX + 1];
     int fd = -1;
@@ -581,6 +610,7 @@ file_replace(int dir_fd, const char *name, struct slice text)
         return error;
     }
     error = fchmod(fd, OWN_MODE) != 0 ? errno : 0;
+    error = error != 0 || reserved == 0 ? error : file_reserve(fd, reserved);
     error = error != 0 ? error : file_write(fd, text.data, text.len);
     error = error != 0 ? error : file_sync(fd);
     file_close(fd);
@@ -590,4 +620,10 @@ file_replace(int dir_fd, const char *name, struct slice text)
         return error;
     }
     return file_sync_dir(dir_fd);
+}
+
+int
+file_replace(int dir_fd, const char *name, struct slice text)
+{
+    return file_replace_reserved(dir_fd, name, text, 0);
 }

@@ -57,6 +57,10 @@ DIR *file_list_dir(int dir_fd);
 MUST_CHECK int file_write(int fd, const void *data, size_t len);
 MUST_CHECK int file_writev(int fd, struct iovec *iov, size_t count);
 
+/* Reserves blocks for so many bytes. The size of the file stays, and writes of
+ * these bytes need no more space, if the file system can promise that. */
+MUST_CHECK int file_reserve(int fd, uint64_t bytes);
+
 /* Hints to the kernel: to start writing these bytes to the disk, and to start
  * reading them. Usually neither waits for the disk. */
 void file_start_writing(int fd, uint64_t offset, uint64_t bytes);
@@ -70,6 +74,8 @@ MUST_CHECK int file_read_at(int fd, void *to, size_t len, uint64_t offset,
 MUST_CHECK int file_sync(int fd);     /* fdatasync */
 MUST_CHECK int file_sync_dir(int fd); /* fsync */
 MUST_CHECK int file_rename(int dir_fd, const char *from, const char *to);
+/* Gives each of two files the other one's name, in one step. */
+MUST_CHECK int file_exchange(int dir_fd, const char *from, const char *to);
 MUST_CHECK int file_link(int from_dir_fd, const char *from, int to_dir_fd,
                          const char *to);
 MUST_CHECK int file_unlink(int dir_fd, const char *name);
@@ -79,6 +85,10 @@ MUST_CHECK int file_size(int fd, uint64_t *ret_bytes);
  * renames it, and syncs the directory. Only our user may read it. After a
  * failure the old file or the new one is there, intact. */
 MUST_CHECK int file_replace(int dir_fd, const char *name, struct slice text);
+
+/* Likewise, and reserves blocks for so many bytes in the new file. */
+MUST_CHECK int file_replace_reserved(int dir_fd, const char *name,
+                                     struct slice text, uint64_t reserved);
 
 /* Reads a whole file. Of a longer one than `most` bytes it reads one byte more,
  * so that the caller sees that it is too long: `ret_bytes` has space for it. */
@@ -106,6 +116,7 @@ enum file_call {
     FILE_CALL_RENAME,
     FILE_CALL_LINK,
     FILE_CALL_UNLINK,
+    FILE_CALL_RESERVE,
     FILE_CALL_COUNT
 };
 

@@ -338,6 +338,9 @@ holdings_parse(struct slice text, struct holdings *ret_holdings,
     const char *reason = "its last line is not the checksum of the others";
     bool good = false;
 
+    while (text.len > 1 && text.data[text.len - 2] == '\n') {
+        text.len--;
+    }
     if (text.len <= HOLDINGS_TEXT_MAX && checksum_holds(text)) {
         text.len -= CHECKSUM_LINE_BYTES;
         reason = "its first line is not the one of this version";

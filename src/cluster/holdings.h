@@ -63,8 +63,9 @@ void holdings_slots(const struct holdings *holdings, struct slot_set *ret_set);
 void holdings_write(const struct holdings *holdings, struct buf *out);
 void holdings_write_file(const struct holdings *holdings, struct buf *out);
 
-/* Reads either text. False: it is damaged, or of a newer version; *ret_holdings
- * is not touched, and ret_reason says what is wrong. */
+/* Reads either text; line feeds may follow that of the file
+ * (base/file_room.h). False: it is damaged, or of a newer version;
+ * *ret_holdings is not touched, and ret_reason says what is wrong. */
 enum { HOLDINGS_REASON_MAX = 128 };
 bool holdings_parse(struct slice text, struct holdings *ret_holdings,
                     char ret_reason[HOLDINGS_REASON_MAX]);
@@ -72,4 +73,8 @@ bool holdings_parse(struct slice text, struct holdings *ret_holdings,
 /* Returns a number that differs when the text does; not 0 but of "". */
 uint64_t holdings_version(struct slice text);
 
-enum { HOLDINGS_TEXT_MAX = 2 << 20 }; /* more is refused by readers */
+enum {
+    HOLDINGS_TEXT_MAX = 2 << 20,    /* more is refused by readers */
+    HOLDINGS_FILE_MAX = 1200 * 1000 /* no text is longer: each slot of its own
+                                       epoch, and none of few digits */
+};

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/file_room.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -26,7 +27,37 @@ struct kept_file {
     /* The thread's: the last tickets that it attempted and that it stored. */
     _Atomic uint64_t tried, kept;
     uint64_t retry_ms; /* pause before the next attempt; 0: none has failed */
+    bool roomless;     /* there should be room, and is none */
 };
+
+/* Reserves blocks for the next text. The disk may be full: then later attempts
+ * do it. Under the mutex, which it unlocks meanwhile. */
+static void
+make_room(struct kept_file *file)
+{
+    int fd = -1;
+    int error;
+
+    if (file->options.room_bytes == 0) {
+        return;
+    }
+    pthread_mutex_unlock(&file->mutex);
+    error = file_open_dir(file->dir, false, &fd);
+    if (error == 0) {
+        error =
+            file_room_make(fd, file->options.name, file->options.room_bytes);
+        file_close(fd);
+    }
+    if (error != 0 && !file->roomless) {
+        log_warn("server.kept", "has no room for this file on a full disk",
+                 "file=\"%s/%s" FILE_ROOM_SUFFIX "\" reason=\"%s\" "
+                 "next=\"free space: until then a full disk stops writes of "
+                 "the file\"",
+                 file->dir, file->options.name, strerror(error));
+    }
+    file->roomless = error != 0;
+    pthread_mutex_lock(&file->mutex);
+}
 
 /* Replaces the file. Returns 0 or errno. */
 static int
@@ -36,7 +67,10 @@ store(const struct kept_file *file, const char *text)
     int error = file_open_dir(file->dir, false, &fd);
 
     if (error == 0) {
-        error = file_replace(fd, file->options.name, slice_of(text));
+        error = file->options.room_bytes == 0
+                    ? file_replace(fd, file->options.name, slice_of(text))
+                    : file_room_replace(fd, file->options.name, slice_of(text),
+                                        file->options.room_bytes);
         file_close(fd);
     }
     return error;
@@ -90,13 +124,16 @@ attempt(struct kept_file *file)
 static void
 wait_for_work(struct kept_file *file)
 {
-    uint64_t until_ns = clock_mono_ns() + file->retry_ms * 1000000;
+    uint64_t pause_ms = file->retry_ms > 0 ? file->retry_ms
+                        : file->roomless   ? RETRY_MS_MAX
+                                           : 0;
+    uint64_t until_ns = clock_mono_ns() + pause_ms * 1000000;
     struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000),
                               .tv_nsec = (long)(until_ns % 1000000000) };
     int rc = 0;
 
     while (!file->stop && file->asked == file->tried && rc == 0) {
-        rc = file->retry_ms > 0
+        rc = pause_ms > 0
                  ? pthread_cond_timedwait(&file->work, &file->mutex, &until)
                  : pthread_cond_wait(&file->work, &file->mutex);
     }
@@ -109,12 +146,14 @@ run(void *arg)
     bool stop = false;
 
     pthread_mutex_lock(&file->mutex);
+    make_room(file);
     while (!stop) {
         wait_for_work(file);
         stop = file->stop;
         if (file->asked > file->kept) {
             attempt(file);
         }
+        make_room(file);
     }
     pthread_mutex_unlock(&file->mutex);
     metric_thread_exit();

@@ -16,6 +16,9 @@ struct kept_file_options {
     const char *dir;    /* copied */
     const char *name;   /* of the file; a constant */
     const char *thread; /* its name; a constant */
+    /* Blocks for a text of so many bytes are reserved beside it (name.room), so
+     * that a full disk takes it, too; 0: none. */
+    uint64_t room_bytes;
     /* The events of the log, constants: a write failed; one succeeded after
      * others had failed. */
     const char *failed_event, *mended_event;

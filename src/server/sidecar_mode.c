@@ -371,6 +371,7 @@ sidecar_mode_open(struct server *server)
     struct kept_file_options options = {
         .name = SLOTS_FILE_NAME,
         .thread = "slots",
+        .room_bytes = HOLDINGS_FILE_MAX,
         .failed_event = "did not write which slots are held",
         .mended_event = "wrote which slots are held after all",
     };

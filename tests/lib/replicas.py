@@ -102,13 +102,13 @@ class Group:
         self.nodes.append(node("--loglevel", "notice", *options, **kwargs))
         return self.nodes[-1]
 
-    def shimmed(self, folder, *options):
+    def shimmed(self, folder, *options, **kwargs):
         """A server whose calls can be made to fail, by server.shim."""
         folder = folder / ("shim%d" % len(self.shims))
         os.makedirs(folder / "data")
         self.shims.append(shim.Shim(str(folder), folder / "data"))
         server = self.node("--dir", folder / "data", *options,
-                           env=self.shims[-1].env())
+                           env=self.shims[-1].env(), **kwargs)
         server.shim = self.shims[-1]
         return server
 

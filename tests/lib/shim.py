@@ -18,7 +18,7 @@ CALLS = ["open", "create", "read", "write", "sync", "rename", "link", "unlink",
          "mkdir", "truncate", "send", "other", "alloc", "map", "thread"]
 KINDS = ["none", "lock", "snapshot", "snapshot.tmp", "base", "base.tmp", "incr",
          "incr.tmp", "manifest", "manifest.tmp", "dir", "journal", "other",
-         "socket", "mark"]
+         "socket", "mark", "room"]
 ACTIONS = {"kill-before": 1, "kill-after": 2, "fail": 3, "delay": 4, "lie": 5}
 TYPES = [None, "create", "write", "sync-begin", "sync-end", "sync-failed",
          "rename", "link", "unlink", "mkdir", "truncate", "send-begin",
@@ -29,7 +29,8 @@ FILE_CALLS = [c for c in CALLS if c not in ["send"] + MEMORY_CALLS]
 # The calls that change data, so that a crash or failure in them matters.
 CHANGES = ["create", "write", "sync", "rename", "link", "unlink", "mkdir",
            "truncate"]
-FILES = [k for k in KINDS if k != "socket"]
+# A full disk takes what is written into reserved blocks.
+FILES = [k for k in KINDS if k not in ("socket", "room")]
 
 CONTROL = struct.Struct("<6I4Q")
 RULE = struct.Struct("<8I3Q2I")

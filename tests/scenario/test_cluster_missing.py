@@ -6,16 +6,17 @@
 # no slot, since it would say that items are absent that are not. The others take
 # slots from its replica, which has no link to it any more.
 
+import errno
 import os
 import subprocess
 
-from lib import neighbour, resp, servers
+from lib import neighbour, resp, servers, shim
 from lib.neighbour import A, B, C, node
 from lib.replicas import info, link_is_up
 from lib.servers import wait_until
 from lib.slots import slot_of
 
-OPTIONS = ("--appendonly", "no", "--sidecar-lease-ms", "1000", "--sidecar-poll-ms",
+OPTIONS = ("--sidecar-lease-ms", "1000", "--sidecar-poll-ms",
            "100", "--sidecar-port-offset", str(neighbour.OFFSET))
 MOVED = slot_of("moves")
 ALL = "0-16383"
@@ -23,10 +24,11 @@ REST = "0-%d %d-16383" % (MOVED - 1, MOVED + 1)
 
 
 class Trio:
-    """The servers beside A, its replica B, and C, which may start later."""
+    """The servers beside A, its replica B, and C, which may start later. With a
+    folder that of A is shimmed, and all have journals."""
 
-    def __init__(self, group, of_a=ALL, of_c="", count=3):
-        self.group = group
+    def __init__(self, group, of_a=ALL, of_c="", count=3, folder=None):
+        self.group, self.folder = group, folder
         self.nodes = [neighbour.Neighbour() for _ in range(3)]
         self.ports = [servers.free_port() for _ in range(3)]
         self.show(of_a, of_c)
@@ -36,8 +38,13 @@ class Trio:
 
     def start(self):
         at = len(self.servers)
-        self.servers.append(self.group.node(
-            *OPTIONS, "--sidecar-of", self.nodes[at].address, port=self.ports[at]))
+        options = ("--appendonly", "yes" if self.folder else "no", *OPTIONS,
+                   "--sidecar-of", self.nodes[at].address)
+        if self.folder and at == 0:
+            made = self.group.shimmed(self.folder, *options, port=self.ports[at])
+        else:
+            made = self.group.node(*options, port=self.ports[at])
+        self.servers.append(made)
         return self.servers[-1]
 
     def show(self, of_a, of_c):
@@ -160,5 +167,44 @@ def test_a_server_with_older_data_serves_nothing_and_its_replica_gives(group):
         wait_reply(old, 0, "BF.EXISTS", "stays", "item")
         assert call(old, "BF.ADD", "stays", "new") == 1
         assert call(old, "PING") == b"PONG"
+    finally:
+        trio.close()
+
+
+def test_a_server_on_a_full_disk_gives_its_slots_away(group, tmp_path):
+    trio = Trio(group, folder=tmp_path)
+    old, _, new = trio.servers
+    try:
+        neighbour.wait_served(old, 16384)
+        for key in ("moves", "moves2", "stays"):
+            assert call(old, "BF.ADD", key, "item") == 1
+        old.shim.arm(0, "fail", ["write", "create"], flags=shim.FOR_GOOD,
+                     error=errno.ENOSPC)
+        unsaved = old.conn()
+        unsaved.send(resp.command("BF.ADD", "unsaved", "item"))  # its reply waits for the disk
+        wait_until(lambda: info(old, "persistence")["aof_last_write_status"] == "err",
+                   20, "the disk is full")
+        # The second slot uses the room that the first one's file was before.
+        second = slot_of("moves2")
+        assert second > MOVED
+        rest = "0-%d %d-%d" % (MOVED - 1, MOVED + 1, second - 1)
+        trio.show(REST, str(MOVED))
+        wait_reply(new, 1, "BF.EXISTS", "moves", "item")
+        trio.show("%s %d-16383" % (rest, second + 1), "%d %d" % (MOVED, second))
+        wait_reply(new, 1, "BF.EXISTS", "moves2", "item")
+        assert call(new, "BF.ADD", "moves2", "later") == 1
+        assert call(old, "BF.EXISTS", "stays", "item") == 1
+        unsaved.close()
+        old.crash()
+        # Its node has not heard of the moves, and nobody else answers.
+        new.freeze()
+        trio.show(ALL, "")
+        old.shim.disarm(0)
+        old.restart()
+        wait_reply(old, 1, "BF.EXISTS", "stays", "item")
+        for key in ("moves", "moves2"):
+            got = str(call(old, "BF.EXISTS", key, "item"))
+            assert got.startswith(("CLUSTERDOWN", "TRYAGAIN")), got
+        new.thaw()
     finally:
         trio.close()

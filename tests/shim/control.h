@@ -64,6 +64,7 @@ enum kind {
     KIND_OTHER,
     KIND_SOCKET,
     KIND_MARK,
+    KIND_ROOM, /* its blocks are reserved, so a full disk takes it */
     KINDS = 16
 };
 

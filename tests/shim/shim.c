@@ -81,9 +81,10 @@ kind_of(const char *name, bool directory)
         return *name == '\0' ? KIND_DIR : KIND_JOURNAL_DIR;
     }
     if (slash == NULL) {
-        return strcmp(name, "lock") == 0 ? KIND_LOCK
-               : tmp                     ? KIND_SNAPSHOT_TMP
-                                         : KIND_SNAPSHOT;
+        return strcmp(name, "lock") == 0  ? KIND_LOCK
+               : tmp                      ? KIND_SNAPSHOT_TMP
+               : ends_with(name, ".room") ? KIND_ROOM
+                                          : KIND_SNAPSHOT;
     }
     name = slash + 1;
     if (begins_with(name, "base-")) {

@@ -347,6 +347,11 @@ call(enum file_call kind, int dir)
         (void)unlinkat(dir, "c", 0);
         error = file_link(dir, "a", dir, "c");
         break;
+    case FILE_CALL_RESERVE:
+        assert_int_equal(0, file_create(dir, "b", &other));
+        error = file_reserve(other, 1);
+        file_close(other);
+        break;
     default:
         assert_true(linkat(dir, "a", dir, "c", 0) == 0 || errno == EEXIST);
         error = file_unlink(dir, "c");

@@ -191,3 +191,36 @@ TEST(holdings_are_equal_if_others_see_no_difference)
     mem_free(one);
     mem_free(other);
 }
+
+/* On a full disk line feeds may follow the text of a file. */
+TEST(the_longest_file_fits_into_its_room_and_may_be_padded)
+{
+    struct holdings *most = mem_zalloc(sizeof(*most));
+    struct holdings *again = mem_alloc(sizeof(*again));
+    char reason[HOLDINGS_REASON_MAX];
+    struct buf text = { 0 };
+
+    memset(most->node, 'a', TOPOLOGY_ID_LEN);
+    memset(most->follows, 'b', TOPOLOGY_ID_LEN);
+    memset(most->history, 'c', HISTORY_ID_CHARS);
+    most->from = UINT64_MAX;
+    for (int i = 0; i < HOLDINGS_DATA_MAX; i++) {
+        memset(most->data[i], 'd', HISTORY_ID_CHARS);
+    }
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        most->held[slot] = most->known[slot] = UINT64_MAX - slot % 2;
+        if (slot % 2 == 1) {
+            slot_set_add(&most->claimed, slot);
+        }
+    }
+    holdings_write_file(most, &text);
+    assert_true(text.len <= HOLDINGS_FILE_MAX);
+    buf_append_slice(&text, slice_lit("\n\n\n"));
+    assert_true(holdings_parse(buf_slice(&text), again, reason));
+    assert_memory_equal(most, again, sizeof(*again));
+    buf_append_slice(&text, slice_lit("x\n"));
+    assert_false(holdings_parse(buf_slice(&text), again, reason));
+    mem_free(most);
+    mem_free(again);
+    buf_free(&text);
+}

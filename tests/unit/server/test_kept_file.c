@@ -66,11 +66,12 @@ on_written(void *ctx)
 }
 
 static void
-home_start_in(struct home *home, const char *dir)
+home_start_in(struct home *home, const char *dir, uint64_t room_bytes)
 {
     const struct kept_file_options options = { .dir = dir,
                                                .name = NAME,
                                                .thread = "kept",
+                                               .room_bytes = room_bytes,
                                                .failed_event = "failed",
                                                .mended_event = "mended",
                                                .written = on_written,
@@ -82,7 +83,7 @@ home_start_in(struct home *home, const char *dir)
 static void
 home_start(struct home *home)
 {
-    home_start_in(home, home->dir);
+    home_start_in(home, home->dir, 0);
 }
 
 static uint64_t
@@ -172,6 +173,43 @@ TEST(a_failed_write_leaves_the_old_text)
     home_close(&home);
 }
 
+static bool
+has_room(const struct home *home)
+{
+    return faccessat(home->fd, NAME ".room", F_OK, 0) == 0;
+}
+
+TEST(a_full_disk_takes_a_text_for_which_there_is_room)
+{
+    struct home home;
+
+    home_open(&home);
+    home_start_in(&home, home.dir, 1 << 16);
+    wait_until(has_room(&home));
+    keep(&home, 0);
+    file_fail_at(FILE_CALL_RESERVE, 1, ENOSPC, true);
+    for (unsigned number = 1; number < 5; number++) {
+        keep(&home, number);
+        assert_read(&home, number);
+    }
+    assert_true(file_fail_clear());
+    home_close(&home);
+}
+
+TEST(room_is_made_when_there_is_space_again)
+{
+    struct home home;
+
+    home_open(&home);
+    file_fail_at(FILE_CALL_RESERVE, 1, ENOSPC, true);
+    home_start_in(&home, home.dir, 1 << 16);
+    (void)put(&home, 1);
+    wait_until(home.attempts >= 2);
+    assert_true(file_fail_clear());
+    wait_until(has_room(&home));
+    home_close(&home);
+}
+
 TEST(a_new_text_does_not_wait_for_a_failed_one)
 {
     struct home home;
@@ -200,7 +238,7 @@ TEST(a_directory_that_comes_later_is_found)
 
     home_open(&home);
     (void)snprintf(dir, sizeof(dir), "%s/later", home.dir);
-    home_start_in(&home, dir);
+    home_start_in(&home, dir, 0);
     ticket = put(&home, 7);
     wait_until(kept_file_outcome(home.file, ticket) == -1);
     assert_int_equal(0, mkdir(dir, 0700));

@@ -361,21 +361,12 @@ conn_drop_held(struct conn *conn)
 void
 conn_drop_pushed(struct conn *conn)
 {
-    struct loop *loop = conn->loop;
-
-    if (conn->pushed_at == NULL) {
-        return;
+    if (conn->pushed_at != NULL) {
+        CHECK(conn->loop->pushed_bytes >= conn->pushed.len);
+        conn->loop->pushed_bytes -= conn->pushed.len;
+        conn_leave_pushed(conn);
+        buf_free(&conn->pushed);
     }
-    *conn->pushed_at = conn->next_pushed;
-    if (conn->next_pushed != NULL) {
-        conn->next_pushed->pushed_at = conn->pushed_at;
-    } else {
-        loop->pushed_end = conn->pushed_at;
-    }
-    conn->pushed_at = NULL;
-    CHECK(loop->pushed_bytes >= conn->pushed.len);
-    loop->pushed_bytes -= conn->pushed.len;
-    buf_free(&conn->pushed);
 }
 
 static void

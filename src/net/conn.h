@@ -267,7 +267,20 @@ uint64_t conn_hard_limit(const struct conn *conn);
 /* Takes it out of loop->held; conn_count_output is to follow. */
 void conn_drop_held(struct conn *conn);
 
-/* Takes it out of loop->pushed, if it is there, and drops its pushes. */
+/* Takes it out of loop->pushed, where it is. */
+static inline void
+conn_leave_pushed(struct conn *conn)
+{
+    *conn->pushed_at = conn->next_pushed;
+    if (conn->next_pushed != NULL) {
+        conn->next_pushed->pushed_at = conn->pushed_at;
+    } else {
+        conn->loop->pushed_end = conn->pushed_at;
+    }
+    conn->pushed_at = NULL;
+}
+
+/* The same, if it is there, and drops its pushes. */
 void conn_drop_pushed(struct conn *conn);
 
 /* Frees conn->hold when nothing is held, and conn->outbox. */

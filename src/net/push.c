@@ -23,11 +23,11 @@ send_pushed(struct conn *conn)
 {
     uint64_t hard =
         conn->loop->env->limits->output[conn->output_class].hard_bytes;
-    struct buf bytes = { 0 };
+    struct buf bytes = conn->pushed;
 
-    conn->loop->pushed_bytes -= conn->pushed.len;
-    buf_exchange(&conn->pushed, &bytes);
-    conn_drop_pushed(conn);
+    conn->pushed = (struct buf){ 0 };
+    conn->loop->pushed_bytes -= bytes.len;
+    conn_leave_pushed(conn);
     hold_send(conn, &bytes);
     buf_free(&bytes);
     if (!conn_is_closing(conn) && hard > 0) {

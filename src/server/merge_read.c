@@ -105,15 +105,20 @@ each_command(struct slice commands,
     return error;
 }
 
+enum { OFFERED_AT = 5 }; /* the first item of an offer */
+
+/* Counts a command, which is a SELECT or an offer of items. */
 static int
 count_command(void *ctx, const struct slice *argv, size_t argc)
 {
     struct merge_read *read = ctx;
+    uint64_t db;
 
-    (void)argv;
-    (void)argc;
     read->commands++;
-    return 0;
+    if (slice_is_word(argv[0], "select")) {
+        return argc == 2 && slice_to_u64(argv[1], &db) ? 0 : EBADMSG;
+    }
+    return argc > OFFERED_AT ? 0 : EBADMSG;
 }
 
 void
@@ -134,6 +139,9 @@ merge_read_next(void *arg)
     read->batch = group.commands;
     read->at = group.end;
     read->error = each_command(read->batch, count_command, read);
+    if (read->error != 0) {
+        read->batch = (struct slice){ NULL, 0 };
+    }
 }
 
 struct storing {
@@ -144,8 +152,6 @@ struct storing {
     struct slice db;
     bool selected;
 };
-
-enum { OFFERED_AT = 5 }; /* the first item of an offer */
 
 /* Writes what was refused of a command as a BF.MADD. */
 static int

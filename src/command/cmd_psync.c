@@ -76,6 +76,7 @@ leave_for(struct session *session, struct handover *handover)
     memcpy(handover->run_id, introduction->run_id, sizeof(handover->run_id));
     memcpy(handover->ip, introduction->ip, sizeof(handover->ip));
     handover->pulls = introduction->pulls;
+    handover->wants_holdings = introduction->wants_holdings;
     handover->slots = introduction->slots;
     session->handover = handover;
     session->closing = true; /* nothing follows but what the link says */

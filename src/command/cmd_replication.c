@@ -589,6 +589,24 @@ note_refusal(struct request *req, struct slice value)
                  "replica=\"%s\" reason=\"%s\"", peer, why);
 }
 
+/* Most are of Redis's stream, and ignored. */
+static enum err
+take_capability(struct request *req, struct slice value)
+{
+    struct introduction *introduction;
+
+    if (!slice_is_word(value, "holdings")) {
+        note_refusal(req, value);
+        return OK;
+    }
+    introduction = introduction_of(req);
+    if (introduction == NULL) {
+        return ERR_NOMEM;
+    }
+    introduction->wants_holdings = true;
+    return OK;
+}
+
 static enum err
 take_fact(struct request *req, struct slice name, struct slice value)
 {
@@ -601,9 +619,8 @@ take_fact(struct request *req, struct slice name, struct slice value)
     if (slice_is_word(name, "ip-address")) {
         return take_ip(req, value);
     }
-    if (slice_is_word(name, "capa")) { /* most are of Redis's stream */
-        note_refusal(req, value);
-        return OK;
+    if (slice_is_word(name, "capa")) {
+        return take_capability(req, value);
     }
     if (slice_is_word(name, "rdb-only") ||
         slice_is_word(name, "rdb-filter-only")) {

@@ -72,6 +72,7 @@ struct handover {
     uint64_t chain_changes; /* of the service, when the chain was sent */
     bool pulls;             /* it takes these slots over: */
     struct slot_set slots;
+    bool wants_holdings; /* as in struct introduction */
 };
 
 /* FAILOVER: to which replica (host NULL: to any), how long it may wait (0: for

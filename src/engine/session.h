@@ -44,6 +44,7 @@ struct introduction {
     uint64_t chain_changes; /* of the service, when the chain was sent */
     bool pulls;             /* it takes these slots over: */
     struct slot_set slots;
+    bool wants_holdings; /* what this server holds of a cluster's slots */
 };
 
 enum session_reply { REPLY_ON, REPLY_OFF, REPLY_SKIP_NEXT, REPLY_SKIP };

@@ -151,6 +151,27 @@ peer_get_ack(struct primary *primary, struct peer *peer)
 }
 
 bool
+peer_tell(struct primary *primary, struct peer *peer, uint64_t now_ms)
+{
+    struct slice text = buf_slice(&primary->holdings);
+
+    if (!peer->hello.wants_holdings || peer->told == primary->tells ||
+        !peer->between_groups || peer->cursor < primary->holdings_at ||
+        peer_unsent(primary, peer) >= UNSENT_MAX) {
+        return true;
+    }
+    buf_reset(&primary->text, TEXT_KEPT);
+    wire_write_holdings_head(&primary->text, text.len);
+    if (primary->text.failed) {
+        peer_drop(primary, peer, "there was no memory for its output");
+        return false;
+    }
+    peer->told = primary->tells;
+    return peer_send_line(primary, peer, buf_slice(&primary->text), now_ms) &&
+           peer_send(primary, peer, text);
+}
+
+bool
 peer_push(struct primary *primary, struct peer *peer, uint64_t now_ms,
           bool *more)
 {
@@ -179,7 +200,7 @@ peer_push(struct primary *primary, struct peer *peer, uint64_t now_ms,
         }
     }
     CHECK(peer->acked <= peer->cursor);
-    return peer_get_ack(primary, peer);
+    return peer_tell(primary, peer, now_ms) && peer_get_ack(primary, peer);
 }
 
 bool

@@ -40,6 +40,9 @@ bool peer_push(struct primary *primary, struct peer *peer, uint64_t now_ms,
                bool *more);
 /* Sends GETACK if one is due and the replica was sent the asked position. */
 bool peer_get_ack(struct primary *primary, struct peer *peer);
+/* Sends what this server holds, unless the replica knows it, has not been sent
+ * the data, or does not want to know. */
+bool peer_tell(struct primary *primary, struct peer *peer, uint64_t now_ms);
 bool peer_ping(struct primary *primary, struct peer *peer, uint64_t now_ms);
 
 /* ---- limits and time-outs ------------------------------------------------ */

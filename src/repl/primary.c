@@ -37,6 +37,7 @@ primary_free(struct primary *primary)
     }
     mem_free((void *)primary->peers);
     buf_free(&primary->text);
+    buf_free(&primary->holdings);
     mem_free(primary);
 }
 
@@ -403,6 +404,32 @@ primary_owes_ask(const struct primary *primary)
         }
     }
     return false;
+}
+
+/* ---- holdings ------------------------------------------------------------ */
+
+void
+primary_tell(struct primary *primary, struct buf *text, uint64_t position,
+             uint64_t now_ms)
+{
+    CHECK(!text->failed);
+    if (primary->tells > 0 &&
+        slice_equal(buf_slice(&primary->holdings), buf_slice(text))) {
+        buf_free(text);
+        return;
+    }
+    buf_free(&primary->holdings);
+    primary->holdings = *text;
+    *text = (struct buf){ 0 };
+    primary->holdings_at = position;
+    primary->tells++;
+    for (size_t i = primary->count; i-- > 0;) {
+        struct peer *peer = primary->peers[i];
+
+        if (peer_follows(peer)) {
+            (void)peer_tell(primary, peer, now_ms);
+        }
+    }
 }
 
 /* ---- sending and ticks --------------------------------------------------- */

@@ -66,6 +66,13 @@ void primary_drained(struct primary *primary, uint64_t id, uint64_t now_ms);
 bool primary_stream(struct primary *primary, uint64_t released,
                     uint64_t now_ms);
 
+/* This server holds slots of a cluster as the text says, and its log has their
+ * data at this position. Each replica that wants to know gets the text between
+ * two groups as soon as it was sent the log up to there, and so does each that
+ * comes later. Takes the text over, and leaves *text empty. */
+void primary_tell(struct primary *primary, struct buf *text, uint64_t position,
+                  uint64_t now_ms);
+
 /* Widens `ask` so that it includes `more`. */
 void primary_ask_add(struct primary_ask *ask, struct primary_ask more);
 

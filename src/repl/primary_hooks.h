@@ -27,6 +27,7 @@ struct primary_hello {
      * min-replicas-to-write count it. */
     bool pulls;
     struct slot_set slots;
+    bool wants_holdings; /* primary_tell is for it */
 };
 
 /* What the owner does for the primary's side. A hook must not call back into

@@ -38,6 +38,7 @@ struct peer {
     bool between_groups;
     struct primary_ask ask; /* delayed: GETACK is still to be sent */
     uint64_t asked;         /* the cursor when the last GETACK was sent */
+    uint64_t told;          /* primary.tells, as it was sent last; 0: never */
     uint64_t acked, synced;
     uint64_t acked_ms, since_ms, heard_ms, sent_ms, taken_ms;
     uint64_t over_since_ms; /* above the soft limit since then; 0: it is not */
@@ -67,7 +68,10 @@ struct primary {
     enum sync sync;
     bool sync_pulls; /* the snapshot is of these slots only: */
     struct slot_set sync_slots;
-    struct buf text; /* scratch, empty between calls */
+    struct buf text;      /* scratch, empty between calls */
+    struct buf holdings;  /* of this server, */
+    uint64_t holdings_at; /* whose data the log has from this position on */
+    uint64_t tells;       /* texts so far; 0: none */
     uint64_t full_syncs, partial_syncs, refused_partial_syncs;
 };
 

@@ -49,6 +49,9 @@ struct replica_hooks {
      * refuses it. After REPLICA_LATER the same group is passed again. */
     enum replica_applied (*apply)(void *ctx, const struct wire_piece *group,
                                   char *ret_reason, size_t reason_size);
+    /* The primary holds slots of a cluster as this text says, at our present
+     * place. False: it cannot be read. NULL: nobody wants to know. */
+    bool (*holdings)(void *ctx, struct slice text);
     /* Prepares for a snapshot of this state. False: it cannot be loaded. */
     bool (*load_begin)(void *ctx, const struct wire_answer *answer,
                        char *ret_reason, size_t reason_size);
@@ -83,7 +86,8 @@ struct replica_options { /* in force; the texts are copied */
     const char *user, *password; /* "": none. AUTH is sent with a password
                                     only */
     const char *announce_ip;
-    unsigned port; /* announced, or our own */
+    unsigned port;       /* announced, or our own */
+    bool wants_holdings; /* `holdings` is called if the primary can do that */
 };
 
 struct replica_target {

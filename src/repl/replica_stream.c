@@ -62,6 +62,15 @@ load_chunk(struct replica *replica, struct slice bytes, uint64_t now_ms)
     }
 }
 
+static void
+take_holdings(struct replica *replica, struct slice text, uint64_t now_ms)
+{
+    if (replica->stage != STAGE_FOLLOWS || replica->hooks.holdings == NULL ||
+        !replica->hooks.holdings(replica->hooks.ctx, text)) {
+        replica_link_bad(replica, "unexpected or damaged holdings", now_ms);
+    }
+}
+
 static bool
 handle_piece(struct replica *replica, const struct wire_piece *piece,
              uint64_t now_ms)
@@ -81,6 +90,9 @@ handle_piece(struct replica *replica, const struct wire_piece *piece,
         return true;
     case WIRE_GROUP:
         return apply_group(replica, piece, now_ms);
+    case WIRE_HOLDINGS:
+        take_holdings(replica, piece->value, now_ms);
+        return true;
     default:
         replica_link_bad(replica, piece->reason, now_ms);
         return true;

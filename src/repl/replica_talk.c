@@ -56,8 +56,8 @@ announce(struct replica *replica, uint64_t now_ms)
 {
     char port[16];
     char told[STATUS_TEXT_MAX + 16];
-    struct slice argv[9] = { slice_lit("REPLCONF"),
-                             slice_lit("listening-port") };
+    struct slice argv[11] = { slice_lit("REPLCONF"),
+                              slice_lit("listening-port") };
     size_t argc = 3;
 
     (void)snprintf(port, sizeof(port), "%u", replica->options.port);
@@ -66,8 +66,8 @@ announce(struct replica *replica, uint64_t now_ms)
         argv[argc++] = slice_lit("ip-address");
         argv[argc++] = slice_of(replica->options.announce_ip);
     }
+    /* An older primary ignores what it does not know of capa. */
     if (replica->refused[0] != '\0') {
-        /* An older primary ignores what it does not know of capa. */
         (void)snprintf(told, sizeof(told), "refused:%s", replica->refused);
         argv[argc++] = slice_lit("capa");
         argv[argc++] = slice_of(told);
@@ -75,6 +75,9 @@ announce(struct replica *replica, uint64_t now_ms)
     if (replica->slots[0] != '\0') {
         argv[argc++] = slice_lit("slots");
         argv[argc++] = slice_of(replica->slots);
+    } else if (replica->options.wants_holdings) {
+        argv[argc++] = slice_lit("capa");
+        argv[argc++] = slice_lit("holdings");
     }
     replica_link_say(replica, STAGE_ANNOUNCES, argv, argc, now_ms);
 }

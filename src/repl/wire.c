@@ -5,8 +5,9 @@
  * not depend on how the bytes arrived.
  *
  *   line  = visible bytes CR LF                    (WIRE_LINE_MAX with them)
- *   chunk = "$" n CRLF n bytes                     (n at most WIRE_CHUNK_MAX)
- *   group = SELECT command*, as in journal/group.c, then its seal
+ *   holdings = "+HOLDINGS " n CRLF n bytes         (n at most
+ * WIRE_HOLDINGS_MAX) chunk = "$" n CRLF n bytes                     (n at most
+ * WIRE_CHUNK_MAX) group = SELECT command*, as in journal/group.c, then its seal
  *
  * Commands are scanned word by word. The seal is where the next command would
  * begin, so words may contain any bytes.
@@ -31,6 +32,7 @@ enum {
 _Static_assert((int)WIRE_ID_CHARS == (int)HISTORY_ID_CHARS, "both are ids");
 
 static const char group_begin[] = "*2\r\n$6\r\nSELECT\r\n";
+static const char holdings_begin[] = "+HOLDINGS ";
 
 __attribute__((format(printf, 3, 4))) static bool
 refuse(char *ret_reason, size_t reason_size, const char *format, ...)
@@ -159,6 +161,13 @@ wire_write_chunk_head(struct buf *out, size_t bytes)
 {
     CHECK(bytes <= WIRE_CHUNK_MAX);
     buf_printf(out, "$%zu\r\n", bytes);
+}
+
+void
+wire_write_holdings_head(struct buf *out, size_t bytes)
+{
+    CHECK(bytes <= WIRE_HOLDINGS_MAX);
+    buf_printf(out, "%s%zu\r\n", holdings_begin, bytes);
 }
 
 /* ---- reading lines ------------------------------------------------------- */
@@ -477,6 +486,37 @@ read_line(struct slice data, struct wire_piece *piece)
     }
 }
 
+static bool
+begins_holdings(const struct wire_reader *reader, struct slice data)
+{
+    size_t len = sizeof(holdings_begin) - 1;
+
+    return reader->phase == WIRE_GROUPS && data.len >= len &&
+           memcmp(data.data, holdings_begin, len) == 0;
+}
+
+/* The text comes as one piece. */
+static void
+read_holdings(struct slice data, struct wire_piece *piece)
+{
+    /* Its last byte stands for the type of the number. */
+    size_t type = sizeof(holdings_begin) - 2;
+    struct slice rest = { data.data + type, data.len - type };
+    struct number number;
+    enum step step = read_number(rest, ' ', &number);
+
+    if (step == STEP_BAD) {
+        (void)bad(piece, "holdings without a length");
+    } else if (step == STEP_ON && number.value > WIRE_HOLDINGS_MAX) {
+        (void)bad(piece, "holdings of more than 2 MiB");
+    } else if (step == STEP_ON && rest.len - number.bytes >= number.value) {
+        piece->kind = WIRE_HOLDINGS;
+        piece->value.data = rest.data + number.bytes;
+        piece->value.len = (size_t)number.value;
+        piece->used = type + number.bytes + piece->value.len;
+    }
+}
+
 /* Reads a chunk's head, once at least one byte of the chunk has arrived too. */
 static enum step
 read_chunk_head(struct wire_reader *reader, struct slice data,
@@ -674,6 +714,8 @@ wire_read(struct wire_reader *reader, struct slice data,
         *ret_piece = (struct wire_piece){ .kind = WIRE_LINE,
                                           .used = 1,
                                           .value = { data.data, 0 } };
+    } else if (begins_holdings(reader, data)) {
+        read_holdings(data, ret_piece);
     } else if (reader->chunk_left == 0 &&
                (reader->phase == WIRE_LINES || data.data[0] == '+' ||
                 data.data[0] == '-')) {

@@ -8,8 +8,9 @@
  *   REPLCONF bloomery 1 run <run id>         +BLOOMERY 1 <run id> <chain>
  *   REPLCONF hash-secret ?<n>                +<fingerprint> ... or +-
  *   REPLCONF hash-secret <fingerprint>       +<32 hexadecimal digits>
- *   REPLCONF listening-port p [ip-address a] [capa refused:<why>] [slots
- * ranges] +OK PSYNC <history> <position> [FAILOVER]    +CONTINUE <history>
+ *   REPLCONF listening-port p [ip-address a] [capa refused:<why>]
+ *            [capa holdings] [slots ranges]    +OK
+ *   PSYNC <history> <position> [FAILOVER]    +CONTINUE <history>
  * <key> or PSYNC ? -1                          +FULLRESYNC <history> <position>
  *                                              <sequence> <key> <bytes>
  *                                              [<past>]
@@ -21,8 +22,12 @@
  * there may be lines, which no position counts:
  *   "+PING\r\n"     the primary is alive
  *   "+GETACK\r\n"   acknowledge now, and again when your disk has the position
- * +PING and empty lines ("\n") may also come before the answer to PSYNC, which
- * can take long.
+ * Between groups alone, and only to a replica that has said capa holdings:
+ *   "+HOLDINGS <n>\r\n" and n bytes, the text of cluster/holdings.h: what the
+ *                   primary holds of a cluster's slots at this place of its
+ * log. First soon after the answer to PSYNC, then at each change +PING and
+ * empty lines ("\n") may also come before the answer to PSYNC, which can take
+ * long.
  *
  * The replica sends REPLCONF ACK <position> [FACK <position>] each second and
  * after GETACK. The positions are ends of groups: executed, and on its disk.
@@ -31,7 +36,7 @@
  * hash-secret lists up to 32 fingerprints of the primary's keyring, from the
  * n-th on, and gives one of the secrets. Any error means that it gives none; an
  * older primary knows no such option. refused: why the replica could not load
- * the last snapshot; an older primary ignores it.
+ * the last snapshot. An older primary ignores each capa that it does not know.
  *
  * chain: run ids from the primary's own primary upwards, separated by commas;
  * "-": none. A replica that finds its own run id there would close a ring. key:
@@ -56,7 +61,8 @@ enum {
     WIRE_ID_CHARS = 40,
     WIRE_CHAIN_MAX = 8,   /* run ids; longer chains are refused */
     WIRE_LINE_MAX = 1024, /* a reply, or a line between groups */
-    WIRE_CHUNK_MAX = 1 << 20
+    WIRE_CHUNK_MAX = 1 << 20,
+    WIRE_HOLDINGS_MAX = 2 << 20 /* as HOLDINGS_TEXT_MAX */
 };
 
 /* ---- from the replica to the primary: commands --------------------------- */
@@ -101,6 +107,7 @@ bool wire_parse_answer(struct slice line, struct wire_answer *ret_answer,
                        char *ret_reason, size_t reason_size);
 
 void wire_write_chunk_head(struct buf *out, size_t bytes); /* 0: the end */
+void wire_write_holdings_head(struct buf *out, size_t bytes);
 
 /* ---- the stream as it arrives -------------------------------------------- */
 
@@ -115,13 +122,15 @@ enum wire_kind {
     WIRE_LINE,  /* a line; value: without CR LF, maybe empty. In any phase */
     WIRE_CHUNK, /* bytes of the snapshot (value), maybe a part of a chunk */
     WIRE_CHUNKS_END,
-    WIRE_GROUP, /* a group with a valid seal */
+    WIRE_GROUP,    /* a group with a valid seal */
+    WIRE_HOLDINGS, /* the text of what the primary holds; in WIRE_GROUPS */
     WIRE_BAD,
 };
 struct wire_piece {
     enum wire_kind kind;
     size_t used;        /* bytes of data */
-    struct slice value; /* of LINE and CHUNK; of GROUP, its commands */
+    struct slice value; /* of LINE, CHUNK and HOLDINGS; of GROUP, its commands
+                         */
     const char *seal;   /* of GROUP: the GROUP_SEAL_BYTES behind value */
     uint64_t sequence;  /* of GROUP */
     const char *reason; /* of BAD; a constant */

@@ -378,6 +378,7 @@ describe(const struct follower *follower, const struct handover *handover,
     (void)snprintf(ret_hello->user, sizeof(ret_hello->user), "%s",
                    follower->user != NULL ? follower->user->name : "default");
     ret_hello->pulls = handover->pulls;
+    ret_hello->wants_holdings = handover->wants_holdings;
     ret_hello->slots = handover->slots;
     if (handover->ip[0] != '\0') {
         (void)snprintf(ret_hello->ip, sizeof(ret_hello->ip), "%s",

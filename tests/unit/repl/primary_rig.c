@@ -248,6 +248,9 @@ rig_received(struct rig *rig, uint64_t id)
         } else if (piece.kind == WIRE_CHUNK) {
             len +=
                 (size_t)snprintf(to, room, "%s(%zu)", blank, piece.value.len);
+        } else if (piece.kind == WIRE_HOLDINGS) {
+            len += (size_t)snprintf(to, room, "%s{%.*s}", blank,
+                                    (int)piece.value.len, piece.value.data);
         } else if (piece.kind == WIRE_CHUNKS_END) {
             len += (size_t)snprintf(to, room, "%send", blank);
         } else {

@@ -77,6 +77,16 @@ rig_apply(void *ctx, const struct wire_piece *group, char *ret_reason,
 }
 
 static bool
+rig_holdings(void *ctx, struct slice text)
+{
+    struct rig *rig = ctx;
+
+    buf_reset(&rig->held, 0);
+    buf_append_slice(&rig->held, text);
+    return !rig->refuses_holdings;
+}
+
+static bool
 rig_load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
                size_t reason_size)
 {
@@ -128,7 +138,7 @@ rig_wants(void *ctx, uint64_t fingerprint)
 {
     const struct rig *rig = ctx;
 
-    return fingerprint != rig->held;
+    return fingerprint != rig->known;
 }
 
 static enum replica_learned
@@ -160,6 +170,7 @@ rig_new_asking(bool asks)
         .pause = rig_pause,
         .where = rig_where,
         .apply = rig_apply,
+        .holdings = rig_holdings,
         .load_begin = rig_load_begin,
         .load_bytes = rig_load_bytes,
         .load_end = rig_load_end,
@@ -188,6 +199,7 @@ void
 rig_free(struct rig *rig)
 {
     buf_free(&rig->learnt);
+    buf_free(&rig->held);
     replica_free(rig->replica);
     assert_false(rig->linked);
     buf_free(&rig->sent);

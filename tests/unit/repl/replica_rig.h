@@ -43,9 +43,11 @@ struct rig {
     struct wire_answer answer;
     struct buf loaded;
     uint64_t key;
-    uint64_t held;               /* a fingerprint that is not asked for */
+    uint64_t known;              /* a fingerprint that is not asked for */
     enum replica_learned learns; /* answer of learn */
     struct buf learnt;           /* "fingerprint=digits;" */
+    struct buf held;             /* what the primary holds, the last text */
+    bool refuses_holdings;
 };
 struct rig *rig_new(void);
 

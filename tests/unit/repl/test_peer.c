@@ -224,3 +224,87 @@ TEST(no_line_stands_inside_a_group_that_cannot_go_on)
     assert_string_equal(rig_received(&rig, 1), "1 +GETACK");
     rig_end(&rig);
 }
+
+/* ---- holdings ------------------------------------------------------------ */
+
+static void
+tell(struct rig *rig, const char *words, uint64_t position)
+{
+    struct buf text = { 0 };
+
+    buf_append_slice(&text, slice_of(words));
+    primary_tell(rig->primary, &text, position, rig->now);
+    assert_int_equal(text.len, 0);
+}
+
+static void
+follow_asking(struct rig *rig, uint64_t id)
+{
+    const struct primary_hello hello = { .id = id,
+                                         .run_id = "asking",
+                                         .history = RIG_HISTORY,
+                                         .position = rig->position,
+                                         .wants_holdings = true };
+
+    assert_true(primary_attach(rig->primary, &hello, rig->now));
+}
+
+TEST(holdings_stand_right_behind_their_data_for_who_asked)
+{
+    struct rig rig;
+
+    rig_begin(&rig);
+    rig_follow(&rig, 1); /* as a replica of 1.0.0 does */
+    follow_asking(&rig, 2);
+    tell(&rig, "one", rig.position);
+    assert_string_equal(rig_received(&rig, 2), "+CONTINUE {one}");
+    rig_write(&rig, 10);
+    tell(&rig, "two", rig.position);
+    assert_string_equal(rig_received(&rig, 2), "");
+    rig_publish(&rig, 10);
+    assert_string_equal(rig_received(&rig, 2), "1 2 {two}");
+    tell(&rig, "two", rig.position); /* it knows that */
+    rig_publish(&rig, 10);
+    assert_string_equal(rig_received(&rig, 2), "3");
+    follow_asking(&rig, 3); /* drops the older link of this server */
+    assert_string_equal(rig_received(&rig, 3), "+CONTINUE {two}");
+    assert_string_equal(rig_received(&rig, 1), "+CONTINUE 1 2 3");
+    rig_end(&rig);
+}
+
+TEST(no_holdings_stand_inside_a_group)
+{
+    struct rig rig;
+
+    rig_begin(&rig);
+    follow_asking(&rig, 1);
+    rig.links[1].stuck = true;
+    rig_publish(&rig, 2 << 20);
+    tell(&rig, "one", RIG_START);
+    rig_unstick(&rig, 1);
+    primary_drained(rig.primary, 1, rig.now);
+    primary_drained(rig.primary, 1, rig.now);
+    assert_string_equal(rig_received(&rig, 1), "+CONTINUE 1 {one}");
+    rig_end(&rig);
+}
+
+TEST(a_new_replica_hears_of_holdings_behind_its_snapshot)
+{
+    const struct primary_hello hello = { .id = 1,
+                                         .run_id = "asking",
+                                         .wants_holdings = true };
+    struct rig rig;
+
+    rig_begin(&rig);
+    tell(&rig, "one", rig.position);
+    assert_true(primary_attach(rig.primary, &hello, rig.now));
+    rig_pass(&rig, 1000, 0);
+    rig_sync_begins(&rig);
+    tell(&rig, "two", rig.position);
+    rig_send_snapshot(&rig, 3);
+    primary_sync_reached(rig.primary, rig.position);
+    primary_sync_ended(rig.primary, true, rig.now);
+    assert_string_equal(rig_received(&rig, 1),
+                        "+PING +FULLRESYNC (3) end {two}");
+    rig_end(&rig);
+}

@@ -15,7 +15,7 @@ asking(void)
 {
     struct rig *rig = rig_new_asking(true);
 
-    rig->held = 0xff;
+    rig->known = 0xff;
     rig->learns = REPLICA_LEARNED;
     follow(rig);
     replica_opened(rig->replica, rig->number, rig->now_ms);

@@ -209,6 +209,27 @@ TEST(an_acknowledgement_covers_the_groups_before_the_question)
     rig_free(rig);
 }
 
+TEST(holdings_are_given_to_the_owner_where_they_stand)
+{
+    struct rig *rig = rig_new();
+    struct buf bytes = { 0 };
+
+    connect_partial(rig);
+    make_group(&bytes, 42, 10);
+    buf_append_slice(&bytes, slice_lit("+HOLDINGS 3\r\none+HOLD"));
+    hear_bytes(rig, buf_slice(&bytes));
+    assert_memory_equal(rig->held.data, "one", 3);
+    assert_int_equal(rig->applied, 1);
+    rig->refuses_holdings = true; /* a text that cannot be read */
+    hear(rig, "INGS 3\r\ntwo");
+    assert_int_equal(rig->closes, 1);
+    assert_string_equal(reason_of(rig),
+                        "the primary's output cannot be read: unexpected or "
+                        "damaged holdings");
+    buf_free(&bytes);
+    rig_free(rig);
+}
+
 TEST(no_allocation_that_fails_does_harm)
 {
     struct buf all = { 0 };

@@ -43,6 +43,21 @@ TEST(an_address_to_announce_is_said_with_the_port)
     rig_free(rig);
 }
 
+TEST(what_the_primary_holds_is_asked_for_if_somebody_wants_it)
+{
+    struct rig *rig = rig_new();
+
+    rig->options.wants_holdings = true;
+    replica_set_options(rig->replica, &rig->options);
+    follow(rig);
+    replica_opened(rig->replica, rig->number, rig->now_ms);
+    (void)said(rig);
+    hear(rig, "+BLOOMERY 1 " PRIMARY_ID " " ABOVE_ID "\r\n");
+    assert_string_equal("REPLCONF listening-port 7379 capa holdings",
+                        said(rig));
+    rig_free(rig);
+}
+
 enum { AT_AUTH, AT_HELLO, AT_PORT, AT_PSYNC, AT_STREAM };
 
 static void

@@ -70,6 +70,10 @@ hear(struct heard *heard, const struct wire_piece *piece)
         buf_append_slice(&heard->log, piece->value);
         buf_append(&heard->log, piece->seal, GROUP_SEAL_BYTES);
         break;
+    case WIRE_HOLDINGS:
+        buf_append_slice(&heard->log, slice_lit("\nholdings "));
+        buf_append_slice(&heard->log, piece->value);
+        break;
     case WIRE_BAD:
         buf_printf(&heard->log, "\nbad %s", piece->reason);
         heard->bad = true;
@@ -551,6 +555,22 @@ TEST(groups_arrive_whole_even_if_an_item_contains_a_seal)
     buf_free(&stream);
 }
 
+TEST(holdings_arrive_whole_between_groups)
+{
+    struct buf stream = { 0 };
+    struct heard heard = { 0 };
+
+    wire_write_holdings_head(&stream, 9);
+    buf_append_slice(&stream, slice_lit("+PING\r\n*1"));
+    wire_write_holdings_head(&stream, 0);
+    buf_append_slice(&stream, slice_lit("+PING\r\n"));
+    receive(reader_in(WIRE_GROUPS), buf_slice(&stream), stream.len, 1, &heard);
+    assert_text(&heard.log, "\nholdings +PING\r\n*1\nholdings \nline +PING");
+    log_group(&stream, LOG_KEY, 7, 0, 3);
+    assert_all_splits_agree(reader_in(WIRE_GROUPS), buf_slice(&stream));
+    buf_free(&stream);
+}
+
 TEST(a_group_may_be_read_twice)
 {
     struct buf stream = { 0 };
@@ -630,6 +650,9 @@ TEST(a_malformed_stream_is_refused_at_once)
         { WIRE_GROUPS, "#XX:",
           "neither a group nor a line where one should "
           "begin" },
+        { WIRE_GROUPS, "+HOLDINGS x", "holdings without a length" },
+        { WIRE_GROUPS, "+HOLDINGS 01\r\n", "holdings without a length" },
+        { WIRE_GROUPS, "+HOLDINGS 2097153\r\n", "holdings of more than 2 MiB" },
         { WIRE_GROUPS, "*2\r\n$6\r\nSELECX",
           "a group does not begin with "
           "SELECT" },

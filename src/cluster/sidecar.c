@@ -64,7 +64,7 @@ sidecar_free(struct sidecar *sidecar)
     if (sidecar == NULL) {
         return;
     }
-    sidecar_copy_reset(sidecar);
+    mem_free(sidecar->offer.holdings);
     survey_fini(sidecar);
     mem_free(sidecar->own);
     mem_free(sidecar->owner_before);
@@ -402,6 +402,14 @@ sidecar_answered(struct sidecar *sidecar, uint64_t number,
     } else if (!sidecar_copy_answered(sidecar, number, answer)) {
         (void)survey_answered(sidecar, number, answer); /* or it is too late */
     }
+    settle(sidecar, now_ms);
+}
+
+void
+sidecar_told(struct sidecar *sidecar, const struct holdings *holdings,
+             uint64_t now_ms)
+{
+    sidecar_copy_told(sidecar, holdings);
     settle(sidecar, now_ms);
 }
 

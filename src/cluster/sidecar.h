@@ -16,8 +16,9 @@
  * 4. A holder forgets a slot, and deletes its keys, only when the owner's
  *    daemon holds it at a higher epoch.
  *
- * A replica holds what the daemon that it follows holds. When its node is
- * promoted, it fences that daemon and takes the rest over its ordinary link.
+ * A replica holds what the daemon that it follows holds (sidecar_copy.h). When
+ * its node is promoted, it fences that daemon and takes the rest over its
+ * ordinary link.
  */
 #pragma once
 
@@ -56,6 +57,10 @@ bool sidecar_rests(const struct sidecar *sidecar);
 
 void sidecar_answered(struct sidecar *sidecar, uint64_t number,
                       const struct sidecar_answer *answer, uint64_t now_ms);
+/* The server that we follow holds this at the present place of our log, as the
+ * link to it says. */
+void sidecar_told(struct sidecar *sidecar, const struct holdings *holdings,
+                  uint64_t now_ms);
 void sidecar_pull_is_near(struct sidecar *sidecar, uint64_t now_ms);
 /* The link to the source has ended, and is made anew. A source that has started
  * again does not execute what clients ASK it until it is asked again. */

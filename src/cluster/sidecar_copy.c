@@ -8,7 +8,7 @@
 #include "cluster/sidecar_state.h"
 
 enum {
-    ASK_MS = 300,    /* between two questions */
+    ASK_MS = 300,    /* between two questions to a leader that tells nothing */
     ASK_SOON_MS = 20 /* likewise, while our copy is not the leader's */
 };
 
@@ -19,10 +19,25 @@ drop_offer(struct sidecar *sidecar)
     sidecar->offer.holdings = NULL;
 }
 
+/* Whether our leader has told over the present link what it holds. */
+static bool
+is_told(const struct sidecar *sidecar)
+{
+    const struct sidecar_offer *offer = &sidecar->offer;
+
+    return offer->holdings != NULL && offer->told &&
+           strcmp(offer->holdings->node, sidecar->leader) == 0 &&
+           sidecar->hooks.is_told(sidecar->hooks.ctx);
+}
+
+/* What this leader has told stays: it does not say it twice. */
 void
 sidecar_copy_reset(struct sidecar *sidecar)
 {
-    drop_offer(sidecar);
+    if (!is_told(sidecar)) {
+        drop_offer(sidecar);
+    }
+    sidecar->offer.taken = false;
     sidecar->copy_is_good = false;
     sidecar->offered_ms = 0;
     sidecar->offer_number = 0;
@@ -51,7 +66,7 @@ ask_leader(struct sidecar *sidecar, uint64_t now_ms)
 {
     uint64_t pause_ms = sidecar->copy_is_good ? ASK_MS : ASK_SOON_MS;
 
-    if (sidecar->offer_number == 0 &&
+    if (!is_told(sidecar) && sidecar->offer_number == 0 &&
         now_ms - sidecar->offered_ms >= pause_ms) {
         sidecar->offered_ms = now_ms;
         sidecar->offer_number = sidecar_ask(
@@ -60,23 +75,43 @@ ask_leader(struct sidecar *sidecar, uint64_t now_ms)
     }
 }
 
+static struct sidecar_offer *
+set_offer(struct sidecar *sidecar, const struct holdings *holdings, bool told)
+{
+    struct sidecar_offer *offer = &sidecar->offer;
+
+    if (offer->holdings == NULL) {
+        offer->holdings = mem_alloc(sizeof(*offer->holdings));
+    }
+    *offer->holdings = *holdings;
+    offer->told = told;
+    offer->taken = false;
+    return offer;
+}
+
+void
+sidecar_copy_told(struct sidecar *sidecar, const struct holdings *holdings)
+{
+    struct sidecar_offer *offer = set_offer(sidecar, holdings, true);
+
+    sidecar->hooks.where(sidecar->hooks.ctx, offer->history, &offer->position);
+}
+
 bool
 sidecar_copy_answered(struct sidecar *sidecar, uint64_t number,
                       const struct sidecar_answer *answer)
 {
-    struct sidecar_offer *offer = &sidecar->offer;
+    struct sidecar_offer *offer;
 
     if (number == 0 || number != sidecar->offer_number) {
         return false;
     }
     sidecar->offer_number = 0;
-    if (answer->kind != SIDECAR_HOLDS || answer->holdings->follows[0] != '\0') {
-        return true; /* it is not there, or does not lead yet */
+    if (answer->kind != SIDECAR_HOLDS || answer->holdings->follows[0] != '\0' ||
+        is_told(sidecar)) {
+        return true; /* it is not there, does not lead yet, or has told later */
     }
-    if (offer->holdings == NULL) {
-        offer->holdings = mem_alloc(sizeof(*offer->holdings));
-    }
-    *offer->holdings = *answer->holdings;
+    offer = set_offer(sidecar, answer->holdings, false);
     memcpy(offer->history, answer->history, sizeof(offer->history));
     offer->position = answer->position;
     return true;
@@ -110,6 +145,18 @@ take_offer(struct sidecar *sidecar, const struct sidecar_offer *offer)
     sidecar->changed = true;
 }
 
+/* Whether the offer is of our leader, which leads already, and not taken. */
+static bool
+is_usable(const struct sidecar *sidecar)
+{
+    const struct sidecar_offer *offer = &sidecar->offer;
+
+    return offer->holdings != NULL && !offer->taken &&
+           offer->holdings->follows[0] == '\0' &&
+           (!offer->told ||
+            strcmp(offer->holdings->node, sidecar->leader) == 0);
+}
+
 /* Our copy holds what its leader held at a place of the log that it has
  * reached. A slot that the leader holds no more is not held here at once. */
 static void
@@ -121,7 +168,7 @@ compare_offer(struct sidecar *sidecar)
     uint64_t position;
     bool reached;
 
-    if (offer->holdings == NULL) {
+    if (!is_usable(sidecar)) {
         return;
     }
     sidecar->hooks.where(sidecar->hooks.ctx, history, &position);
@@ -143,7 +190,7 @@ compare_offer(struct sidecar *sidecar)
         sidecar->copy_is_good = true;
         sidecar->changed = true;
     }
-    drop_offer(sidecar);
+    offer->taken = true;
 }
 
 void

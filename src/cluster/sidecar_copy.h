@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A replica holds what its leader holds: it asks from time to time, and takes
- * the answer over when its copy has reached that place of the leader's log.
+ * A replica holds what its leader holds. The leader tells each change over the
+ * replication link, right behind the data that it means, so that the replica
+ * has it even if the leader dies a moment later. A leader of 1.0.0 tells
+ * nothing: it is asked from time to time, and its answer counts when the copy
+ * has reached that place of its log. So is any other one until it has told what
+ * it holds over the present link.
  */
 #pragma once
 
@@ -9,10 +13,14 @@
 
 struct sidecar;
 
-/* Forgets what was answered, for another leader. */
+/* sidecar->leader is another one, or is followed anew. */
 void sidecar_copy_reset(struct sidecar *sidecar);
 
-/* Asks if it is time, and compares the last answer with our place. */
+/* The leader's link says this, at our present place. */
+void sidecar_copy_told(struct sidecar *sidecar,
+                       const struct holdings *holdings);
+
+/* Asks if it is necessary, and compares the leader's place with ours. */
 void sidecar_copy_tick(struct sidecar *sidecar, uint64_t now_ms);
 
 /* If the data of another leader has replaced the copy, nothing is held here

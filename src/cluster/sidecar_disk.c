@@ -332,5 +332,6 @@ sidecar_keep(struct sidecar *sidecar)
         sidecar->writing_ticket = ticket;
     }
     mem_free(file);
+    sidecar->hooks.tell(sidecar->hooks.ctx, sidecar->own);
     return ticket;
 }

@@ -30,8 +30,8 @@ void sidecar_hold_claim(struct sidecar *sidecar);
 /* Notes what has reached the disk, and asks for what has not. */
 void sidecar_disk_tick(struct sidecar *sidecar, uint64_t now_ms);
 
-/* Writes the file, with the slots of a claim that KEEPS if the disk has them.
- * Returns the ticket. */
+/* Writes the file, with the slots of a claim that KEEPS if the disk has them,
+ * and tells our replicas what we hold. Returns the ticket. */
 uint64_t sidecar_keep(struct sidecar *sidecar);
 
 /* Whether a claim that KEEPS may be written, and served when that is done. */

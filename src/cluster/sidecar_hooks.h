@@ -149,6 +149,12 @@ struct sidecar_hooks {
      * is there. */
     uint64_t (*keep)(void *ctx, const struct holdings *holdings);
     bool (*is_kept)(void *ctx, uint64_t ticket);
+    /* Tells our replicas, as soon as they have our log up to its present end,
+     * that we hold this; and those that come later. */
+    void (*tell)(void *ctx, const struct holdings *holdings);
+    /* Whether the link to the server that we follow is up, and has said what
+     * that one holds (sidecar_told). */
+    bool (*is_told)(void *ctx);
     /* Deletes the keys of these slots in the background. */
     void (*drop)(void *ctx, const struct slot_set *set);
     /* Polls the neighbour before the next regular time. */

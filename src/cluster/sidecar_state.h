@@ -126,9 +126,11 @@ struct claim {
     char was[HISTORY_ID_CHARS + 1]; /* of the copy that a hand-off turns */
 };
 
-/* A leader's holdings, until our copy has reached that place of its log. */
+/* A leader's holdings, and the place of its log that our copy has to reach. */
 struct sidecar_offer {
     struct holdings *holdings; /* NULL: none */
+    bool told;                 /* over the link: its `node` says of whom */
+    bool taken;                /* we hold that */
     char history[HISTORY_ID_CHARS + 1];
     uint64_t position;
 };

@@ -78,6 +78,7 @@ dial(void *ctx, uint64_t number, const char *host, unsigned port,
     struct replication *r = ctx;
 
     r->following.secrets_lacking = 0;
+    r->following.told = false;
     upstream_dial(&r->following.up, number, host, port, timeout_ms);
 }
 
@@ -94,6 +95,7 @@ close_link(void *ctx, uint64_t number)
 {
     struct replication *r = ctx;
 
+    r->following.told = false;
     upstream_close(&r->following.up, number);
 }
 
@@ -246,6 +248,18 @@ take_key(void *ctx, uint64_t key)
 
 /* Drops our replicas: each learns the chain of servers above when it connects.
  */
+static bool
+take_holdings(void *ctx, struct slice text)
+{
+    struct replication *r = ctx;
+
+    if (r->following.take_holdings == NULL) {
+        return false;
+    }
+    r->following.told = true;
+    return r->following.take_holdings(r->server, text);
+}
+
 static void
 chained(void *ctx)
 {
@@ -599,6 +613,7 @@ const struct replica_hooks following_hooks = { .dial = dial,
                                                .pause = pause_link,
                                                .where = where,
                                                .apply = apply,
+                                               .holdings = take_holdings,
                                                .load_begin = load_begin,
                                                .load_bytes = load_bytes,
                                                .load_end = load_end,

@@ -80,6 +80,7 @@ copy_conf(struct replication *r)
         .password = conf->masterauth,
         .announce_ip = conf->replica_announce_ip,
         .port = listening_port(conf),
+        .wants_holdings = r->server->sidecar != NULL,
     };
 
     struct merge_options merge = {

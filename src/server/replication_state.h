@@ -110,6 +110,9 @@ struct following {
     bool adopting;   /* persist puts the transfer in place */
     bool stores;     /* it is in place, and not on the disk yet */
     unsigned secrets_lacking; /* of those that the primary has */
+    /* Sidecar mode: takes what the primary holds of the slots. NULL: else. */
+    bool (*take_holdings)(struct server *server, struct slice text);
+    bool told; /* the present link has said it */
 };
 
 /* What other threads read or ask for. */

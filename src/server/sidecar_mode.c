@@ -12,6 +12,7 @@
 #include "server/colleague.h"
 #include "server/kept_file.h"
 #include "server/neighbour.h"
+#include "server/replication_state.h"
 #include "server/sidecar_inquiry.h"
 #include "server/sidecar_mode_state.h"
 #include "server/sidecar_owner.h"
@@ -514,6 +515,7 @@ sidecar_mode_start(struct server *server)
         return;
     }
     mode->colleagues = colleagues_new(server, sidecar_owner_answered, mode);
+    server->replication->following.take_holdings = sidecar_owner_told;
     CHECK(uv_timer_init(uv, &mode->timer) == 0);
     mode->timer.data = mode;
     mode->tick_ms = TICK_MS;

@@ -281,6 +281,49 @@ sidecar_owner_answered(void *ctx, uint64_t number, const struct answer *reply,
     sidecar_mode_pace(mode);
 }
 
+/* ---- what a leader tells its replicas ------------------------------------ */
+
+static void
+tell(void *ctx, const struct holdings *holdings)
+{
+    struct sidecar_mode *mode = ctx;
+    char history[HISTORY_ID_CHARS + 1];
+    struct buf text = { 0 };
+    uint64_t position;
+
+    holdings_write(holdings, &text);
+    where(mode, history, &position);
+    primary_tell(mode->server->replication->primary, &text, position,
+                 replication_now_ms());
+}
+
+static bool
+is_told(void *ctx)
+{
+    const struct sidecar_mode *mode = ctx;
+
+    return mode->server->replication->following.told;
+}
+
+bool
+sidecar_owner_told(struct server *server, struct slice text)
+{
+    struct sidecar_mode *mode = server->sidecar;
+    char reason[HOLDINGS_REASON_MAX];
+
+    if (!atomic_load(&mode->started)) {
+        return true; /* the server stops */
+    }
+    if (!holdings_parse(text, mode->answered, reason)) {
+        log_warn("server.sidecar", "cannot read what its primary holds",
+                 "reason=\"%s\"", reason);
+        return false;
+    }
+    sidecar_told(mode->sidecar, mode->answered, sidecar_mode_now_ms());
+    sidecar_mode_pace(mode);
+    return true;
+}
+
 /* ---- fences -------------------------------------------------------------- */
 
 static void
@@ -641,5 +684,7 @@ const struct sidecar_hooks sidecar_owner_hooks = { .publish = publish,
                                                    .pull_cancel = cancel_pull,
                                                    .keep = keep,
                                                    .is_kept = is_kept,
+                                                   .tell = tell,
+                                                   .is_told = is_told,
                                                    .drop = drop,
                                                    .poll = poll_soon };

@@ -8,6 +8,7 @@
 #include "cluster/sidecar_hooks.h"
 #include "proto/answers.h"
 
+struct server;
 struct sidecar_mode;
 
 /* The hooks of the state machine; their ctx is the mode. */
@@ -16,6 +17,10 @@ extern const struct sidecar_hooks sidecar_owner_hooks;
 /* A reply of another daemon, as colleague_fn. */
 void sidecar_owner_answered(void *ctx, uint64_t number,
                             const struct answer *reply, const char *reason);
+
+/* The link to the server that we follow says what that one holds. False: it
+ * cannot be read. */
+bool sidecar_owner_told(struct server *server, struct slice text);
 
 /* Answers the fences that other daemons have asked for. */
 void sidecar_owner_fence(struct sidecar_mode *mode);

@@ -157,6 +157,18 @@ is_kept(void *ctx, uint64_t ticket)
 }
 
 static void
+tell(void *ctx, const struct holdings *holdings)
+{
+    ((struct rig *)ctx)->told = *holdings;
+}
+
+static bool
+is_told(void *ctx)
+{
+    return ((struct rig *)ctx)->is_told;
+}
+
+static void
 drop(void *ctx, const struct slot_set *set)
 {
     slot_set_unite(&((struct rig *)ctx)->dropped, set);

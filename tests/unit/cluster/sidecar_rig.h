@@ -17,7 +17,8 @@
         .copies = copies, .has_keys = has_keys, .release = release,            \
         .pull = begin_pull, .pull_until = pull_until,                          \
         .pull_cancel = pull_cancel, .keep = keep, .is_kept = is_kept,          \
-        .drop = drop, .poll = poll_soon, .ctx = (owner)                        \
+        .tell = tell, .is_told = is_told, .drop = drop, .poll = poll_soon,     \
+        .ctx = (owner)                                                         \
     }
 
 enum { RIG_ASKS_MAX = 64 };
@@ -56,6 +57,8 @@ struct rig {
     char snapshot[HISTORY_ID_CHARS + 1];
     bool continues; /* the log continues all histories */
     struct holdings kept;
+    struct holdings told; /* to its replicas */
+    bool is_told;         /* by its leader's link */
     uint64_t tickets;
     struct slot_set dropped;
     /* What is copied ahead, old keys, and what is held since. */

@@ -75,10 +75,16 @@ sim_disturb(int node)
 }
 
 bool
+sim_is_cut(int from, int to)
+{
+    return sim.cut[from][to] || sim.now_ms < sim.side_cut_ms[from][to];
+}
+
+bool
 sim_reaches(int a, int b)
 {
     return sim.daemon[a].up && !sim.daemon[a].frozen && sim.daemon[b].up &&
-           !sim.daemon[b].frozen && !sim.cut[a][b] && !sim.cut[b][a];
+           !sim.daemon[b].frozen && !sim_is_cut(a, b) && !sim_is_cut(b, a);
 }
 
 bool
@@ -123,10 +129,24 @@ sim_end(void)
     }
 }
 
+static void
+end_side_cuts(void)
+{
+    for (int a = 0; a < SIM_NODES; a++) {
+        for (int b = 0; b < SIM_NODES; b++) {
+            if (sim.side_cut_ms[a][b] == sim.now_ms) {
+                sim_disturb(a);
+                sim_disturb(b);
+            }
+        }
+    }
+}
+
 void
 sim_run_ms(void)
 {
     sim.now_ms++;
+    end_side_cuts();
     sim_nodes_run();
     sim_run_events();
     for (int i = 0; i < SIM_NODES; i++) {

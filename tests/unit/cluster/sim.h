@@ -132,6 +132,10 @@ struct sim_daemon {
     struct sim_pull pull;
     uint8_t copied; /* slots, of the claim that begins */
     struct sim_holdings kept, keeping;
+    struct sim_holdings tells; /* to its replicas, when they have its log */
+    size_t tells_at;           /* up to here; */
+    uint64_t tellings;         /* so often, of all its lives */
+    uint64_t told; /* `tellings` of its leader, by the present link; 0: none */
     uint64_t ticket, kept_ticket, kept_ms;
     unsigned boot;
 };
@@ -155,12 +159,16 @@ struct sim_event {
 struct sim_world {
     uint64_t now_ms, seed;
     bool safe;      /* sidecar-mode safe */
-    unsigned plain; /* daemons, by index, of a version without SAME */
+    unsigned plain; /* daemons, by index, of 1.0.0: they do not know SAME, and
+                       tell their replicas nothing */
     uint64_t same;  /* answers */
     struct sim_version version[SIM_VERSIONS_MAX];
     size_t versions;
     struct sim_node node[SIM_NODES];
-    bool cut[SIM_NODES][SIM_NODES];   /* from, to */
+    bool cut[SIM_NODES][SIM_NODES]; /* from, to */
+    /* Until when daemons do not hear each other, though their nodes do. */
+    uint64_t side_cut_ms[SIM_NODES][SIM_NODES];
+    bool side_cut_comes; /* with a failover, when the next pull runs */
     uint64_t disturbed_ms[SIM_NODES]; /* when its links changed, or it did */
     struct sim_daemon daemon[SIM_NODES];
     struct sim_event event[SIM_EVENTS_MAX];
@@ -171,6 +179,7 @@ struct sim_world {
     uint64_t before[SIM_HISTORIES_MAX]; /* the history that each continues, */
     size_t began[SIM_HISTORIES_MAX];    /* from this position */
     uint64_t writes, refused, split, moves, copies, failovers, faults, forced;
+    uint64_t side_cuts, tellings;
     bool told;
 };
 
@@ -202,6 +211,9 @@ void sim_unpack(uint8_t slots, struct slot_set *ret_set);
 
 /* Links change, or a daemon does. */
 void sim_disturb(int node);
+
+/* Whether packets of one daemon do not arrive at another one. */
+bool sim_is_cut(int from, int to);
 
 /* Both daemons run, and packets arrive both ways; for long enough. */
 bool sim_reaches(int a, int b);
@@ -258,6 +270,10 @@ void sim_start(int index);
 void sim_stop(int index);
 void sim_run_events(void);
 void sim_run_daemon(int index);
+
+/* Its leader's link is there, and its log is where that one's was when it
+ * told what it holds. */
+void sim_hear(struct sim_daemon *d, const struct sim_daemon *leader);
 
 /* Whether it serves the slot to everybody, with a lease. */
 bool sim_serves(int index, unsigned slot);

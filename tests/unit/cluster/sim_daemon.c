@@ -157,6 +157,9 @@ follow(void *ctx, int node)
 {
     struct sim_daemon *d = ctx;
 
+    if (d->leader != sim_node_of(d->topology->nodes[node].id)) {
+        d->told = 0;
+    }
     d->leader = sim_node_of(d->topology->nodes[node].id);
     d->sync_ms = 0;
     sim_tell("daemon %d follows %d", sim_index(d), d->leader);
@@ -173,6 +176,7 @@ lead(void *ctx)
     sim_tell("daemon %d leads", sim_index(d));
     if (d->leader != SIM_NOBODY) {
         d->leader = SIM_NOBODY;
+        d->told = 0;
         renew(d);
     }
 }
@@ -352,6 +356,33 @@ is_kept(void *ctx, uint64_t ticket)
 }
 
 static void
+tell(void *ctx, const struct holdings *holdings)
+{
+    struct sim_daemon *d = ctx;
+
+    d->tells = pack(holdings);
+    d->tells_at = d->length;
+    d->tellings++;
+}
+
+static bool
+is_told(void *ctx)
+{
+    return ((struct sim_daemon *)ctx)->told != 0;
+}
+
+void
+sim_hear(struct sim_daemon *d, const struct sim_daemon *leader)
+{
+    if (d->told != leader->tellings &&
+        (sim.plain >> sim_index(leader) & 1) == 0) {
+        d->told = leader->tellings;
+        sim.tellings++;
+        sidecar_told(d->sidecar, unpack(&leader->tells), sim.now_ms);
+    }
+}
+
+static void
 drop(void *ctx, const struct slot_set *set)
 {
     struct sim_daemon *d = ctx;
@@ -401,6 +432,8 @@ sim_start(int index)
     d->poll_ms = sim.now_ms + sim_below(SIM_POLL_MS);
     d->ticket = d->kept_ticket = 0;
     d->pull.runs = false;
+    d->told = 0;
+    d->tells_at = SIZE_MAX;
     memset(d->state, SLOT_AWAY, sizeof(d->state));
     memset(d->checked, 0, sizeof(d->checked));
     if (d->leader == SIM_NOBODY) {
@@ -491,7 +524,7 @@ arrive(struct sim_event *event)
     struct sim_event late = *event;
 
     event->is_answer = true;
-    if (!d->up || sim.cut[event->from][event->to] || d->frozen) {
+    if (!d->up || sim_is_cut(event->from, event->to) || d->frozen) {
         event->answer.kind = SIDECAR_SILENT;
         event->answer.reason = "it is silent";
         event->at_ms = event->ends_ms;
@@ -508,7 +541,7 @@ arrive(struct sim_event *event)
         event->to_boot = d->boot;
     }
     where(d, event->answer.history, &event->answer.position);
-    if (d->up && d->frozen && !sim.cut[event->from][event->to]) {
+    if (d->up && d->frozen && !sim_is_cut(event->from, event->to)) {
         late.at_ms = goes_on_ms(d);
         late.unheard = true;
         (void)post(&late);
@@ -537,7 +570,7 @@ deliver(struct sim_event *event)
         return;
     }
     if (event->answer.kind != SIDECAR_SILENT &&
-        sim.cut[event->to][event->from]) {
+        sim_is_cut(event->to, event->from)) {
         event->answer.kind = SIDECAR_SILENT;
         event->answer.reason = "its answer is lost";
         event->at_ms = event->ends_ms;

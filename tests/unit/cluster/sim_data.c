@@ -58,10 +58,12 @@ sim_replicate(int index)
     }
     if (!sim_reaches(index, d->leader)) {
         d->sync_ms = 0;
+        d->told = 0;
         return;
     }
     leader = &sim.daemon[d->leader];
     if (!is_prefix(leader, d)) {
+        d->told = 0;
         synchronize(d, leader);
         return;
     }
@@ -71,6 +73,9 @@ sim_replicate(int index)
         const struct sim_change *change = &leader->log[d->length];
 
         sim_put(d, change->slot, change->items);
+    }
+    if (d->length >= leader->tells_at) {
+        sim_hear(d, leader);
     }
 }
 

@@ -154,3 +154,84 @@ TEST(a_leader_that_follows_is_no_leader)
     rig_fini(&rig);
     mem_free(of_a);
 }
+
+static unsigned
+asks_of_a(const struct rig *rig)
+{
+    unsigned count = 0;
+
+    for (size_t i = 0; i < rig->asks; i++) {
+        count += strcmp(rig->ask[i].node, RIG_A) == 0;
+    }
+    return count;
+}
+
+/* The survey asks it once a second or less. */
+TEST(a_leader_that_tells_what_it_holds_is_not_asked)
+{
+    struct holdings *of_a = mem_zalloc(sizeof(*of_a));
+    struct sidecar_answer answer;
+    struct rig rig;
+    unsigned before;
+
+    (void)snprintf(of_a->node, sizeof(of_a->node), "%s", RIG_A);
+    of_a->held[5] = 2;
+    rig_init(&rig, NULL);
+    rig_poll(&rig, R_FOLLOWS);
+    rig_tick(&rig, 50);
+    answer = holds(&rig, of_a, 0);
+    before = asks_of_a(&rig);
+    rig.position = 50;
+    rig.is_told = true;
+    sidecar_told(rig.sidecar, of_a, rig.now_ms);
+    assert_int_equal(rig.state[5], SLOT_SERVED);
+    assert_int_equal(rig.kept.held[5], 2);
+    of_a->held[5] = 0; /* an answer that is older than the line */
+    answer_leader(&rig, &answer);
+    rig_tick(&rig, 300);
+    assert_int_equal(rig.state[5], SLOT_SERVED);
+    assert_true(asks_of_a(&rig) <= 1 && before >= 1);
+
+    rig.is_told = false; /* the next link may be of another version */
+    answer_leader(&rig, &answer);
+    rig_tick(&rig, 300);
+    assert_true(asks_of_a(&rig) >= 1);
+    rig_fini(&rig);
+    mem_free(of_a);
+}
+
+/* The link may still be the one to the server that was followed before. */
+TEST(what_another_server_tells_is_not_held)
+{
+    struct holdings *of_b = mem_zalloc(sizeof(*of_b));
+    struct rig rig;
+
+    (void)snprintf(of_b->node, sizeof(of_b->node), "%s", RIG_B);
+    of_b->held[5] = 2;
+    rig_init(&rig, NULL);
+    rig_poll(&rig, R_FOLLOWS);
+    rig_tick(&rig, 50);
+    rig.is_told = true;
+    sidecar_told(rig.sidecar, of_b, rig.now_ms);
+    assert_int_equal(rig.kept.held[5], 0);
+    (void)snprintf(of_b->node, sizeof(of_b->node), "%s", RIG_A);
+    (void)snprintf(of_b->follows, sizeof(of_b->follows), "%s", RIG_B);
+    sidecar_told(rig.sidecar, of_b, rig.now_ms);
+    assert_int_equal(rig.kept.held[5], 0); /* A does not lead yet */
+    rig_fini(&rig);
+    mem_free(of_b);
+}
+
+TEST(what_is_held_is_told_to_replicas)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    rig_tick(&rig, 50);
+    assert_string_equal(rig.told.node, RIG_A);
+    assert_int_equal(rig.told.held[7], 2);
+    rig_fini(&rig);
+    mem_free(file);
+}

@@ -305,6 +305,69 @@ cut_off(void)
     sim_nodes_look();
 }
 
+/* Returns a replica of the node that its cluster may elect; SIM_NOBODY. */
+static int
+replica_of(int node)
+{
+    for (int i = SIM_NODES; i-- > 0;) {
+        if (sim_newest()->member[i].known &&
+            sim_newest()->member[i].primary == node) {
+            return i;
+        }
+    }
+    return SIM_NOBODY;
+}
+
+static void
+cut_side(int a, int b)
+{
+    if (a != b && a != SIM_NOBODY && b != SIM_NOBODY) {
+        sim.side_cut_ms[a][b] = sim.side_cut_ms[b][a] =
+            sim.now_ms + 100 + sim_below(900);
+        sim_disturb(a);
+        sim_disturb(b);
+        sim_tell("daemons %d and %d are cut for a while", a, b);
+    }
+}
+
+/* While a daemon pulls, and its clients ASK the source, one of the links of the
+ * two daemons is cut for a while, and the node of one of them fails over. */
+static void
+cut_side_link(int puller)
+{
+    int source = sim.daemon[puller].pull.source;
+    int old = sim_below(2) == 0 ? source : puller;
+    int ends[] = { puller, source, replica_of(puller), replica_of(source) };
+
+    cut_side(ends[sim_below(4)], ends[sim_below(4)]);
+    sim.side_cuts += sim_fail_over(old);
+}
+
+/* Such a pull may run; if none does, slots move. */
+static void
+fail_over_in_a_pull(void)
+{
+    sim.side_cut_comes = true;
+    for (int i = 0; i < SIM_NODES; i++) {
+        if (sim.daemon[i].up && sim.daemon[i].pull.runs) {
+            return;
+        }
+    }
+    move_slots();
+}
+
+static void
+run_side_cut(void)
+{
+    for (int i = 0; sim.side_cut_comes && i < SIM_NODES; i++) {
+        if (sim.daemon[i].up && sim.daemon[i].pull.runs &&
+            sim_below(100) == 0) {
+            sim.side_cut_comes = false;
+            cut_side_link(i);
+        }
+    }
+}
+
 /* The operators declare that what missing slots had is lost. Their daemons then
  * serve what they, or others that answer, have. healed: only of those that had
  * nothing, or nothing any more. */
@@ -353,10 +416,25 @@ static void
 make_fault(void)
 {
     static void (*const faults[])(void) = {
-        move_slots,  move_slots,    move_slots, fail_over, fail_over,
-        lose_daemon, lose_one_node, lose_both,  cut_link,  cut_link,
-        cut_off,     join,          join,       join,      follow_another,
-        add_node,    remove_node,   empty_node,
+        move_slots,
+        move_slots,
+        move_slots,
+        fail_over,
+        fail_over,
+        lose_daemon,
+        lose_one_node,
+        lose_both,
+        cut_link,
+        cut_link,
+        cut_off,
+        join,
+        join,
+        join,
+        follow_another,
+        add_node,
+        remove_node,
+        empty_node,
+        fail_over_in_a_pull,
     };
 
     faults[sim_below(sizeof(faults) / sizeof(faults[0]))]();
@@ -415,6 +493,7 @@ run_world(uint64_t number, bool told)
     sim_begin(number * UINT64_C(0x9E3779B97F4A7C15), told);
     while (sim.now_ms < FAULTS_MS) {
         sim_run_ms();
+        run_side_cut();
         if (sim_below(fault_ms) == 0 && sim.now_ms > 2000) {
             make_fault();
         }
@@ -448,7 +527,7 @@ TEST(no_item_is_missed_and_every_slot_is_served_again)
     const char *only = getenv("BLOOMERY_SIM");
     uint64_t worlds = only != NULL ? 1 : WORLDS * test_rounds();
     uint64_t first = only != NULL ? strtoull(only, NULL, 0) : first_world();
-    uint64_t sums[10] = { 0 };
+    uint64_t sums[12] = { 0 };
 
     log_set_level(only != NULL ? LOG_INFO : (enum log_level)CONF_LOG_NOTHING);
     for (uint64_t i = 0; i < worlds; i++) {
@@ -464,17 +543,21 @@ TEST(no_item_is_missed_and_every_slot_is_served_again)
         sums[7] += sim.forced;
         sums[8] += sim.copies;
         sums[9] += sim.same;
+        sums[10] += sim.side_cuts;
+        sums[11] += sim.tellings;
         sim_end();
     }
-    (void)printf("\r%" PRIu64 " worlds, %" PRIu64 " writes, %" PRIu64
-                 " refused, %" PRIu64 " in a partition, %" PRIu64
-                 " faults, %" PRIu64 " moves, %" PRIu64
-                 " claims of what was copied, %" PRIu64 " failovers, %" PRIu64
-                 " items lost with daemons that were not there, %" PRIu64
-                 " slots forced, %" PRIu64
-                 " answers that nothing has changed\n",
-                 worlds, sums[0], sums[1], sums[2], sums[3], sums[4], sums[8],
-                 sums[5], sums[6], sums[7], sums[9]);
+    (void)printf(
+        "\r%" PRIu64 " worlds, %" PRIu64 " writes, %" PRIu64
+        " refused, %" PRIu64 " in a partition, %" PRIu64 " faults, %" PRIu64
+        " moves, %" PRIu64 " claims of what was copied, %" PRIu64
+        " failovers, %" PRIu64
+        " items lost with daemons that were not there, %" PRIu64
+        " slots forced, %" PRIu64 " answers that nothing has changed, %" PRIu64
+        " failovers in a pull, %" PRIu64 " times holdings told over a link\n",
+        worlds, sums[0], sums[1], sums[2], sums[3], sums[4], sums[8], sums[5],
+        sums[6], sums[7], sums[9], sums[10], sums[11]);
     assert_true(sums[0] > worlds * 100 &&
-                (only != NULL || (sums[8] > 0 && sums[9] > 0)));
+                (only != NULL ||
+                 (sums[8] > 0 && sums[9] > 0 && sums[10] > 0 && sums[11] > 0)));
 }

@@ -49,7 +49,8 @@ sidecar_copy_check(struct sidecar *sidecar)
     struct holdings *own = sidecar->own;
 
     if (own->follows[0] == '\0' ||
-        sidecar->hooks.has(sidecar->hooks.ctx, own->history, 0)) {
+        sidecar->hooks.has(sidecar->hooks.ctx, own->history,
+                           sidecar->copy_at)) {
         return;
     }
     log_notice("cluster.sidecar", "other data has replaced a copy", "of=%s",
@@ -139,8 +140,13 @@ take_offer(struct sidecar *sidecar, const struct sidecar_offer *offer)
         }
         sidecar_hold(sidecar, &set, held[first], offer->position);
     }
+    /* What was given away is here again, as a copy that nobody was given. */
+    memset(sidecar->given_ms, 0, CLUSTER_SLOTS * sizeof(*sidecar->given_ms));
+    memset(sidecar->given_epoch, 0,
+           CLUSTER_SLOTS * sizeof(*sidecar->given_epoch));
     memcpy(own->follows, sidecar->leader, sizeof(own->follows));
     memcpy(own->history, offer->history, sizeof(own->history));
+    sidecar->copy_at = offer->position;
     sidecar->dirty = true;
     sidecar->changed = true;
 }

@@ -23,8 +23,8 @@ void sidecar_copy_told(struct sidecar *sidecar,
 /* Asks if it is necessary, and compares the leader's place with ours. */
 void sidecar_copy_tick(struct sidecar *sidecar, uint64_t now_ms);
 
-/* If the data of another leader has replaced the copy, nothing is held here
- * until that leader has said what it holds. */
+/* If the data of another leader has replaced the copy, or older data of this
+ * one, nothing is held here until the leader has said what it holds. */
 void sidecar_copy_check(struct sidecar *sidecar);
 
 /* Returns whether this answered the question. */

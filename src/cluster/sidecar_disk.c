@@ -106,6 +106,7 @@ take_file(struct sidecar *sidecar)
 {
     const struct holdings *own = sidecar->own;
 
+    sidecar->copy_at = own->from;
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         if (own->held[slot] != 0) {
             slot_set_add(&sidecar->kept, slot);

@@ -158,6 +158,7 @@ struct sidecar {
     bool checked;                        /* own is what the data is */
     bool behind;                         /* a replica has newer data than we */
     bool copy_is_good; /* a replica's holdings are its leader's */
+    uint64_t copy_at;  /* where own->history was when we took these over */
     bool waits_empty;  /* `waiting` has no keys */
     enum sidecar_role role;
     char leader[TOPOLOGY_ID_LEN + 1]; /* of the role FOLLOWS */

@@ -235,3 +235,32 @@ TEST(what_is_held_is_told_to_replicas)
     rig_fini(&rig);
     mem_free(file);
 }
+
+/* The leader has lost the end of its log, and its log goes on in another way:
+ * the disk of the copy will never reach the old position. */
+TEST(a_copy_that_older_data_of_its_leader_has_replaced_is_held_anew)
+{
+    struct holdings *of_a = mem_zalloc(sizeof(*of_a));
+    struct rig rig;
+
+    (void)snprintf(of_a->node, sizeof(of_a->node), "%s", RIG_A);
+    of_a->held[5] = 2;
+    rig_init(&rig, NULL);
+    rig_poll(&rig, R_FOLLOWS);
+    rig.position = 50;
+    rig.is_told = true;
+    sidecar_told(rig.sidecar, of_a, rig.now_ms);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.kept.held[5], 2);
+    (void)snprintf(rig.history, sizeof(rig.history), "%040d", 7);
+    rig.continues = true;
+    rig.position = 10;
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.kept.held[5], 0);
+    sidecar_told(rig.sidecar, of_a, rig.now_ms);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.kept.held[5], 2);
+    assert_int_equal(rig.kept.from, 10);
+    rig_fini(&rig);
+    mem_free(of_a);
+}

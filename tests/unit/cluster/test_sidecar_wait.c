@@ -157,3 +157,56 @@ TEST(an_owner_that_has_fenced_it_may_have_a_lower_epoch)
     mem_free(file);
     mem_free(of_b);
 }
+
+/* It gave its slots to B, and has followed B and C since. What B has is what it
+ * was given then, and C's is later. */
+TEST(what_was_given_once_is_not_what_is_here_now)
+{
+    static const char of_c[] = RIG_A
+        " 10.0.0.1:7000@17000 myself,slave " RIG_C " 0 0 14 connected\n" RIG_B
+        " 10.0.0.2:7001@17001 master - 0 1 9 connected\n" RIG_C
+        " 10.0.0.3:7002@17002 master - 0 1 14 connected 0-10922\n";
+    static const char of_b_again[] = RIG_A
+        " 10.0.0.1:7000@17000 myself,slave " RIG_B " 0 0 20 connected\n" RIG_B
+        " 10.0.0.2:7001@17001 master - 0 1 20 connected 0-10922\n" RIG_C
+        " 10.0.0.3:7002@17002 master - 0 1 14 connected\n";
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct holdings *held_by_c = rig_file(RIG_C, 14);
+    struct holdings *of_b = held_by_b(9);
+    struct slot_set all = { { 0 } };
+    struct slot_set granted;
+    const struct sidecar_ask ask = { .question = SIDECAR_ASK_FENCE,
+                                     .node = RIG_B,
+                                     .set = &all,
+                                     .epoch = 9,
+                                     .known = 2 };
+    struct rig rig;
+
+    slot_set_add_range(&all, 0, 5460);
+    rig_init(&rig, file);
+    slot_set_add(&rig.leftover, 7);
+    rig_poll(&rig, RIG_NODES);
+    rig_poll(&rig, EMPTIED);
+    assert_int_equal(
+        sidecar_fence(rig.sidecar, &ask, true, false, &granted, rig.now_ms)
+            .kind,
+        SIDECAR_FENCED);
+    answer(&rig, of_b);
+    assert_true(follows_b(&rig));
+    sidecar_told(rig.sidecar, of_b, rig.now_ms);
+    rig_poll(&rig, of_c);
+    for (int round = 0; round < 2; round++) {
+        rig_answer_survey(&rig, RIG_C, held_by_c, NULL);
+        rig_tick(&rig, 1200);
+    }
+    assert_int_equal(rig.follows, 2);
+    sidecar_told(rig.sidecar, held_by_c, rig.now_ms);
+    assert_int_equal(rig.sidecar->own->held[7], 15);
+    rig_poll(&rig, of_b_again);
+    answer(&rig, of_b);
+    assert_int_equal(rig.follows, 2);
+    rig_fini(&rig);
+    mem_free(file);
+    mem_free(of_b);
+    mem_free(held_by_c);
+}

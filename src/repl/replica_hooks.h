@@ -6,7 +6,7 @@
 #pragma once
 
 #include "journal/history.h"
-#include "repl/wire.h"
+#include "repl/wire_stream.h"
 
 /* Where our log ends. */
 struct replica_place {

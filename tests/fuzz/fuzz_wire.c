@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "journal/group.h"
 #include "proto/scan.h"
-#include "repl/wire.h"
+#include "repl/wire_stream.h"
 #include "target.h"
 
 #include <inttypes.h>

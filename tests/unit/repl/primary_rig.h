@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "repl/primary.h"
 #include "repl/primary_sync.h"
-#include "repl/wire.h"
+#include "repl/wire_stream.h"
 
 #include <stdlib.h>
 

@@ -261,8 +261,7 @@ permission_check(const struct selector *selector,
     if (--*work < 0) {
         return UNDECIDED;
     }
-    if (command_is_forbidden(query->command->id) ||
-        !has_command(selector, query)) {
+    if (!has_command(selector, query)) {
         return DENIED_COMMAND;
     }
     at = denied_key(selector, query, next, work);

@@ -222,19 +222,19 @@ command_id(const struct command *command)
     return command->id;
 }
 
+/* Takes a command from all clients, to whom it is then unknown, a container
+ * with its subcommands. Rules of users may still name it. Before users are
+ * made. False: there is no such command. */
+MUST_CHECK bool command_forbid(struct slice name);
+bool command_is_forbidden(unsigned id);
+bool command_any_forbidden(void);
+
 /* Returns whether COMMAND, the man page and other lists show the row. */
 static inline bool
 command_is_listed(const struct command *command)
 {
-    return command->id < CMD_ID_LISTED;
+    return command->id < CMD_ID_LISTED && !command_is_forbidden(command->id);
 }
-
-/* Takes a command from all clients, whatever the rules of their users say
- * (permission.h), a container with its subcommands. Before users are made.
- * False: there is no such command. */
-MUST_CHECK bool command_forbid(struct slice name);
-bool command_is_forbidden(unsigned id);
-bool command_any_forbidden(void);
 
 static inline bool
 command_arity_fits(const struct command *command, size_t argc)

@@ -257,7 +257,7 @@ cmd_acl_dryrun(struct request *req)
                             slice_shown(who), who.data);
     }
     command = command_resolve(req->argv + 3, req->argc - 3, &words);
-    if (command == NULL) {
+    if (command == NULL || command_is_forbidden(command->id)) {
         return request_fail(req, ERR_CUSTOM, "Command '%.*s' not found",
                             slice_shown(name), name.data);
     }

@@ -58,9 +58,9 @@ _Static_assert(1U << (LENGTH(key_use_names) - 1) == KEY_NOT, "one name a use");
 /* ---- finding ------------------------------------------------------------- */
 
 bool
-cmd_command_is_sub(const struct command *command)
+cmd_command_is_top(const struct command *command)
 {
-    return strchr(command->name, '|') != NULL;
+    return command_is_listed(command) && strchr(command->name, '|') == NULL;
 }
 
 unsigned
@@ -97,9 +97,10 @@ cmd_command_find(struct slice name)
     head = (struct slice){ name.data, (size_t)(bar - name.data) };
     sub = (struct slice){ bar + 1, name.len - head.len - 1 };
     command = command_find(head);
-    return command != NULL && command->container
-               ? command_find_sub(command, sub)
-               : NULL;
+    command = command != NULL && command->container
+                  ? command_find_sub(command, sub)
+                  : NULL;
+    return command != NULL && command_is_listed(command) ? command : NULL;
 }
 
 unsigned
@@ -108,7 +109,7 @@ cmd_command_count_top(void)
     unsigned count = 0;
 
     for (unsigned id = 0; id < CMD_ID_LISTED; id++) {
-        count += !cmd_command_is_sub(command_at(id));
+        count += cmd_command_is_top(command_at(id));
     }
     return count;
 }
@@ -235,7 +236,7 @@ reply_all_info(struct request *req)
 {
     reply_array(req->reply, cmd_command_count_top());
     for (unsigned id = 0; id < CMD_ID_LISTED; id++) {
-        if (!cmd_command_is_sub(command_at(id))) {
+        if (cmd_command_is_top(command_at(id))) {
             reply_info(req, command_at(id));
         }
     }
@@ -357,7 +358,8 @@ cmd_command_list(struct request *req)
     }
     place = reply_begin(req->reply);
     for (unsigned id = 0; id < CMD_ID_LISTED; id++) {
-        if (filter_takes(&filter, command_at(id), &work)) {
+        if (command_is_listed(command_at(id)) &&
+            filter_takes(&filter, command_at(id), &work)) {
             reply_bulk_text(req->reply,
                             dialect_command_name(req->service, command_at(id)));
             count++;

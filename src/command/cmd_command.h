@@ -11,13 +11,14 @@
  */
 enum { CMD_COMMAND_NAMES_MAX = 2 * CMD_ID_COUNT };
 
-bool cmd_command_is_sub(const struct command *command);
+/* Returns whether lists show the row, as no subcommand. */
+bool cmd_command_is_top(const struct command *command);
 
 /* Returns the count of its subcommands: the rows command + 1 .. command +
  * count. */
 unsigned cmd_command_count_subs(const struct command *command);
 
-/* Returns the count of rows that are no subcommands. */
+/* Returns the count of such rows. */
 unsigned cmd_command_count_top(void);
 
 /* Finds "get" or "client|id" in any case; NULL if there is none. */

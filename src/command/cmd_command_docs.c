@@ -146,7 +146,7 @@ cmd_command_docs(struct request *req)
     if (req->argc == 2) {
         reply_map(req->reply, cmd_command_count_top());
         for (unsigned id = 0; id < CMD_ID_LISTED; id++) {
-            if (!cmd_command_is_sub(command_at(id))) {
+            if (cmd_command_is_top(command_at(id))) {
                 reply_named_doc(req, command_at(id));
             }
         }

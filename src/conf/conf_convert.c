@@ -24,6 +24,7 @@ struct converting {
     struct slice words[WORDS_MAX];
     struct conf_error *error;
     unsigned depth;
+    bool has_port;
 };
 
 static bool convert_file(struct converting *to, const char *path);
@@ -72,6 +73,7 @@ convert_line(struct converting *to, struct slice line, struct conf_error *why)
         buf_append(to->users, "\n", 1);
         return true;
     }
+    to->has_port = to->has_port || slice_is_word(to->words[0], "port");
     return conf_apply_words(&to->source, to->words[0], to->words + 1, count - 1,
                             why);
 }
@@ -192,6 +194,11 @@ conf_convert(const char *path, const char *aclfile, struct buf *ret_text,
     }
     if (done) {
         buf_printf(ret_text, "# Made from %.512s.\n", path);
+        if (!to->has_port) {
+            buf_append_slice(ret_text,
+                             slice_lit("# It names no port, and Redis then "
+                                       "listens at 6379.\n"));
+        }
         put_notes(&notes, ret_text);
         done = conf_rewrite_all(&conf, &defaults, ret_text, ret_error);
     }

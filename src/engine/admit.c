@@ -46,6 +46,18 @@ unknown_command(struct request *req)
     return ERR_UNKNOWN_COMMAND;
 }
 
+/* Returns whether nobody shall know of the command, which may be NULL, or of
+ * its container (option disabled-commands). Logs may have it. */
+static bool
+is_disabled(const struct request *req, unsigned words)
+{
+    const struct command *command = req->command != NULL ? req->command
+                                    : words == 2 ? command_find(req->argv[0])
+                                                 : NULL;
+
+    return command != NULL && !req->obey && command_is_forbidden(command->id);
+}
+
 static enum err
 unknown_subcommand(struct request *req)
 {
@@ -108,6 +120,9 @@ admit_request(struct request *req, unsigned words)
     const struct command *command = req->command;
     struct session *session = req->session;
 
+    if (is_disabled(req, words)) {
+        return unknown_command(req);
+    }
     if (command == NULL) {
         return words == 2 ? unknown_subcommand(req) : unknown_command(req);
     }

@@ -145,9 +145,9 @@ client_line(struct buf *text, const struct session *session,
                conn != NULL ? conn->fd : -1);
     append_field(text, " name=", session->name);
     client_flags(session, flags);
-    buf_printf(text, " age=%" PRIu64 " idle=%" PRIu64 " flags=%s",
+    buf_printf(text, " age=%" PRIu64 " idle=%" PRIu64 " flags=%s capa=%s",
                client_age_s(session, now_ms), client_idle_s(session, now_ms),
-               flags);
+               flags, session->follows_redirects ? "r" : "");
     buf_printf(
         text, " db=%" PRIu32 " sub=%zu psub=%zu ssub=%zu multi=%" PRId32,
         atomic_load_explicit(&session->db, memory_order_relaxed),

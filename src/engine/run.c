@@ -51,7 +51,8 @@ run_gather(const struct batch *batch, uint32_t first, bool may_group,
     ret_run->argc = bytes->argc;
     ret_run->count = 1;
     ret_run->many = may_group && bytes->argc == ONE_ITEM_ARGC &&
-                    command != NULL && command->many != NULL;
+                    command != NULL && command->many != NULL &&
+                    !command_is_forbidden(command->id);
     if (ret_run->many) {
         uint32_t left = batch->count - first;
         const struct batch_command *most =

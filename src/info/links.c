@@ -146,7 +146,7 @@ links_client_line(struct buf *text, const struct links_client *line)
     buf_append_slice(text, slice_of(line->local_address));
     buf_printf(text,
                " fd=-1 name= age=%" PRIu64 " idle=%" PRIu64
-               " flags=%c db=0 sub=0 psub=0 ssub=0 multi=-1",
+               " flags=%c capa= db=0 sub=0 psub=0 ssub=0 multi=-1",
                line->age_s, line->idle_s, line->flag);
     buf_printf(text,
                " qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 "

@@ -108,7 +108,7 @@
 > CLIENT SETNAME me
 < +OK
 > CLIENT INFO
-~ =?"(txt:)?id=\d+ addr=127\.0\.0\.1:\d+ laddr=127\.0\.0\.1:\d+ fd=\d+ name=me age=\d+ idle=\d+ flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 .*cmd=client\|info user=default.*\\n"
+~ =?"(txt:)?id=\d+ addr=127\.0\.0\.1:\d+ laddr=127\.0\.0\.1:\d+ fd=\d+ name=me age=\d+ idle=\d+ flags=N( capa=)? db=0 sub=0 psub=0 ssub=0 multi=-1 .*cmd=client\|info user=default.*\\n"
 > CLIENT LIST TYPE normal
 ~ =?"(txt:)?id=\d+ addr=.* name=me .* cmd=client\|list user=default.*\\n"
 # Later than 7.0.

@@ -67,7 +67,7 @@
 2< ""
 3< ="txt:"
 > CLIENT LIST
-~ .* flags=O db=0 .*
+~ .* flags=O( capa=)? db=0 .*
 @on a
 > RESET
 < +RESET

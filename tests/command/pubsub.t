@@ -56,9 +56,9 @@
 > PUBSUB NUMPAT
 < :1
 > CLIENT LIST TYPE pubsub
-~ ="txt:id=.* flags=P db=0 sub=2 psub=1 ssub=1 multi=-1 .*\\nid=.* flags=P db=0 sub=1 psub=1 ssub=0 multi=-1 .*|".*flags=P db=0 sub=2 psub=1 ssub=1 .*"
+~ ="txt:id=.* flags=P( capa=)? db=0 sub=2 psub=1 ssub=1 multi=-1 .*\\nid=.* flags=P( capa=)? db=0 sub=1 psub=1 ssub=0 multi=-1 .*|".*flags=P( capa=)? db=0 sub=2 psub=1 ssub=1 .*"
 > CLIENT LIST TYPE normal
-~ .* flags=N db=0 sub=0 psub=0 ssub=0 .*
+~ .* flags=N( capa=)? db=0 sub=0 psub=0 ssub=0 .*
 > CLIENT KILL TYPE pubsub
 < :2
 @on b

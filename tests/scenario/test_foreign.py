@@ -125,27 +125,48 @@ def test_what_protects_or_means_more_is_refused(tmp_path, line, said):
     assert said in refused(*words)
 
 
-def test_a_disabled_command_is_nobodys(start_server):
-    """Not even those of users with all rights; replication and the journal go on."""
+def test_a_disabled_command_is_unknown(start_server):
+    """To users with all rights, too, and in no list; replication and the journal
+    go on."""
     primary = start_server("--rename-command", "BF.MADD", "",
                            "--rename-command", "CONFIG", "")
     replica = start_server("--disabled-commands", "BF.ADD", "REPLICAOF",
                            "--replicaof", "127.0.0.1", primary.port)
+    with start_server().conn() as conn:
+        count = conn.call("COMMAND", "COUNT")
     with primary.conn() as conn, replica.conn() as other:
-        for words in (("BF.MADD", "k", "a"), ("CONFIG", "GET", "port"),
-                      ("config", "set", "timeout", "1"), ("CONFIG", "HELP")):
-            assert "NOPERM" in str(conn.call(*words)), words
-        conn.call("ACL", "SETUSER", "x", "on", "nopass", "+@all", "~*", "&*")
+        for words in (("BF.MADD", "k", "a"), ("CONFIG", "GET", "port"), ("CONFIG",),
+                      ("config", "set", "timeout", "1"), ("CONFIG", "NONE")):
+            got = str(conn.call(*words))
+            assert got.startswith("ERR unknown command '%s', with args" % words[0])
+        assert conn.call("COMMAND", "COUNT") == count - 2
+        assert len(conn.call("COMMAND")) == len(conn.call("COMMAND", "DOCS")) // 2 == \
+            count - 2
+        for words in (("COMMAND", "LIST"),
+                      ("COMMAND", "LIST", "FILTERBY", "PATTERN", "*")):
+            names = [name.lower() for name in conn.call(*words)]
+            assert not any(name.startswith((b"config", b"bf.madd")) for name in names)
+        for name in ("BF.MADD", "config", "config|get"):
+            assert conn.call("COMMAND", "INFO", name) == [None]
+            assert conn.call("COMMAND", "DOCS", name) == []
+        assert "Invalid command" in str(conn.call("COMMAND", "GETKEYS", "BF.MADD",
+                                                  "k", "a"))
+        assert "not found" in str(conn.call("ACL", "DRYRUN", "default", "BF.MADD",
+                                            "k", "a"))
+        conn.call("ACL", "SETUSER", "x", "on", "nopass", "+@all", "~*", "&*",
+                  "-bf.madd", "+bf.madd")
         assert conn.call("AUTH", "x", "y") == b"OK"
-        assert "NOPERM" in str(conn.call("BF.MADD", "k", "a"))
         conn.send(b"".join(b"BF.MADD k a\r\nBF.ADD k %d\r\n" % i for i in range(50)))
         got = [str(conn.read()) for _ in range(100)]
-        assert all("NOPERM" in one for one in got[::2]), got
+        assert all("unknown command" in one for one in got[::2]), got
         assert set(got[1::2]) == {"1"}, got
+        assert conn.call("MULTI") == b"OK"
+        assert "unknown command" in str(conn.call("BF.MADD", "k", "a"))
+        assert "EXECABORT" in str(conn.call("EXEC"))
         assert conn.call("WAIT", 1, 10000) == 1
         assert other.call("BF.CARD", "k") == 50
         for _ in range(3):
-            assert "NOPERM" in str(other.call("BF.ADD", "k", "b"))
+            assert "unknown command" in str(other.call("BF.ADD", "k", "b"))
     primary.kill()
     with start_server("--disabled-commands", "BF.MADD", "--dir",
                       primary.folder).conn() as conn:
@@ -211,6 +232,7 @@ def test_a_redis_conf_becomes_ours(start_server, tmp_path):
         "user alice on >pw ~cache:* +@all -eval\n"
     assert os.stat(tmp_path / "users.acl").st_mode & 0o777 == 0o600
     assert "port = 6379" in got.stdout
+    assert "names no port, and Redis then listens at 6379" in got.stdout
     server = start_server(conf=got.stdout)
     for name, value in (("timeout", "9"), ("slowlog-max-len", "77"),
                         ("maxmemory", str(300 << 20)), ("dialect", "redis"),
@@ -224,6 +246,9 @@ def test_a_redis_conf_becomes_ours(start_server, tmp_path):
     # It never overwrites users, and names the line of a mistake.
     again = convert(tmp_path / "redis.conf", tmp_path)
     assert again.returncode == 2 and "users.acl: File exists" in again.stderr
+    (tmp_path / "port.conf").write_text("port 7000\n")
+    moved = convert(tmp_path / "port.conf", tmp_path)
+    assert "port = 7000" in moved.stdout and "6379" not in moved.stdout
     (tmp_path / "bad.conf").write_text("port 7000\n\nmaxclients many\n")
     bad = convert(tmp_path / "bad.conf", tmp_path)
     assert bad.returncode == 2 and bad.stdout == ""

@@ -42,9 +42,10 @@ TEST(client_line_has_the_fields_in_their_order)
     struct session session = new_session();
 
     assert_true(session_set_text(&session.name, slice_lit("n")));
-    expect_line(&session, NULL,
-                "id=7 addr= laddr= fd=-1 name=n age=4 idle=1 flags=N db=0 "
-                "sub=0 psub=0 ssub=0 multi=-1 qbuf=0");
+    expect_line(
+        &session, NULL,
+        "id=7 addr= laddr= fd=-1 name=n age=4 idle=1 flags=N capa= db=0 "
+        "sub=0 psub=0 ssub=0 multi=-1 qbuf=0");
     expect_line(&session, NULL,
                 " cmd=NULL user=default redir=-1 resp=2 "
                 "lib-name= lib-ver=\n");

@@ -423,11 +423,12 @@ TEST(client_list_shows_links_and_finds_them_by_type_and_id)
     text = said(scene, "CLIENT LIST");
     assert_non_null(strstr(text, "id=100 addr=10.0.0.0:5000 "
                                  "laddr=10.0.0.9:7379 fd=-1 name= age="));
-    assert_non_null(strstr(text, " flags=S db=0 sub=0 psub=0 ssub=0 multi=-1 "
-                                 "qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 "
-                                 "rbs=0 rbp=0 obl=0 oll=1 omem=1000 "
-                                 "tot-mem=1000 events=rw cmd=replconf "
-                                 "user=repl1 redir=-1 resp=2"));
+    assert_non_null(strstr(text,
+                           " flags=S capa= db=0 sub=0 psub=0 ssub=0 multi=-1 "
+                           "qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 "
+                           "rbs=0 rbp=0 obl=0 oll=1 omem=1000 "
+                           "tot-mem=1000 events=rw cmd=replconf "
+                           "user=repl1 redir=-1 resp=2"));
     assert_true(says(scene, "CLIENT LIST TYPE replica", "id=101 "));
     assert_true(says(scene, "CLIENT LIST TYPE slave", "id=101 "));
     assert_string_equal("$0\r\n\r\n", said(scene, "CLIENT LIST TYPE master"));

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "journal/group.h"
 #include "journal/spool.h"
 #include "keyspace/gate.h"
 #include "keyspace/memory.h"
@@ -303,6 +304,8 @@ persist_begin(struct persist *persist)
 
 /* ---- the journal --------------------------------------------------------- */
 
+/* The first line of the increment is no growth: without this, an idle server
+ * with low limits would rewrite for ever. */
 static bool
 has_grown(const struct persist *persist, const struct persist_conf *conf,
           const struct journal_status *status)
@@ -310,6 +313,10 @@ has_grown(const struct persist *persist, const struct persist_conf *conf,
     uint64_t bytes = rewrite_journal_bytes(persist, status);
     uint64_t base = persist->info.base_bytes > 0 ? persist->info.base_bytes : 1;
 
+    if (persist->files.old_bytes == 0 &&
+        status->file_bytes <= GROUP_FIRST_LINE_BYTES) {
+        return false;
+    }
     return conf->rewrite_percentage > 0 && bytes >= conf->rewrite_min_bytes &&
            (bytes - base) / base * 100 + (bytes - base) % base * 100 / base >=
                conf->rewrite_percentage;

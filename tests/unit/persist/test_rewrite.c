@@ -94,6 +94,24 @@ TEST(rewrite_happens_by_itself_when_the_journal_has_grown)
     prig_free(rig);
 }
 
+/* The first line of a new increment is more than so few percents. */
+TEST(an_idle_server_does_not_rewrite_again)
+{
+    struct prig *rig = prig_start("yes", "no");
+
+    (void)prig_write_released(rig);
+    prig_set(rig, "auto-aof-rewrite-percentage", "1");
+    prig_set(rig, "auto-aof-rewrite-min-size", "1");
+    PRIG_WAIT(rig, rewrites_of(rig) == 1 && !rig->persist->info.rewriting);
+    for (int i = 0; i < 100; i++) {
+        persist_tick(rig->persist);
+        assert_false(rig->persist->info.rewriting);
+    }
+    (void)prig_write_released(rig);
+    PRIG_WAIT(rig, rewrites_of(rig) == 2);
+    prig_free(rig);
+}
+
 /* The N-th call of each kind fails, once: then all that was released is there
  * after a restart, and a later rewrite succeeds. */
 TEST(rewrite_survives_a_fault_at_every_call)

@@ -9,12 +9,12 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "snapshot/keyring.h"
 #include "tools/check_beside.h"
 #include "tools/check_chain.h"
 #include "tools/check_make.h"
 #include "tools/check_unpack.h"
 #include "tools/check_verify.h"
+#include "tools/secrets.h"
 
 #include <string.h>
 
@@ -161,28 +161,16 @@ backup_beside(void *ctx, const char *path, const char *out)
                                                 : check_beside_backup);
 }
 
-static void
-ignore_wrong(void *ctx, const char *file, const char *reason)
-{
-    (void)ctx;
-    (void)file;
-    (void)reason;
-}
-
 /* The secrets that verifying needs have come with the archive. */
 static bool
 restore_stream(void *ctx, const char *out)
 {
     struct backup *backup = ctx;
-    int fd = -1;
 
     if (!check_unpack(&backup->made, out)) {
         return false;
     }
-    if (file_open_dir(out, false, &fd) == 0) {
-        (void)keyring_read(fd, ignore_wrong, NULL);
-        file_close(fd);
-    }
+    secrets_find(out);
     return true;
 }
 

@@ -5,9 +5,8 @@
 #include "tools/check.h"
 
 #include "base/file.h"
-#include "core/keyed.h"
 #include "snapshot/data_files.h"
-#include "snapshot/keyring.h"
+#include "snapshot/secret_file.h"
 #include "tools/check_backup.h"
 #include "tools/check_card.h"
 #include "tools/check_cat.h"
@@ -16,6 +15,7 @@
 #include "tools/check_salvage.h"
 #include "tools/check_stream.h"
 #include "tools/check_verify.h"
+#include "tools/secrets.h"
 
 #include <bloomery/bloom.h>
 #include <fcntl.h>
@@ -244,47 +244,6 @@ run(struct check *check, const struct tool_interface *interface,
     }
 }
 
-static void
-ignore_wrong(void *ctx, const char *file, const char *reason)
-{
-    (void)ctx;
-    (void)file;
-    (void)reason;
-}
-
-/* Adds the secrets of the data directories that the words of the command line
- * name, or are in: a file or a folder of one, or a file of its journal. One
- * that we may not read, or that is wrong, counts as missing. */
-static void
-find_secrets(const struct tool_words *words)
-{
-    static const char *const places[] = { "/.", "/..", "/.", "/.." };
-    char path[4096];
-
-    for (int i = 1; i < words->count; i++) {
-        const char *word = words->words[i];
-        const char *slash = strrchr(word, '/');
-        int folder = slash != NULL ? (int)(slash - word) : 0;
-
-        for (size_t p = 0; p < sizeof(places) / sizeof(places[0]); p++) {
-            bool of_file = p >= 2; /* the word is no directory */
-            int fd;
-
-            if (of_file && slash == NULL) {
-                (void)snprintf(path, sizeof(path), ".%s", places[p]);
-            } else {
-                (void)snprintf(path, sizeof(path), "%.*s%s",
-                               of_file ? folder : 4000, word, places[p]);
-            }
-            fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-            if (fd >= 0) {
-                (void)keyring_read(fd, ignore_wrong, NULL);
-                file_close(fd);
-            }
-        }
-    }
-}
-
 /* Without the secret, keyed filters are read but not hashed. */
 static bool
 use_secret(struct check *check, const char *path,
@@ -293,9 +252,11 @@ use_secret(struct check *check, const char *path,
     uint8_t secret[BLOOM_SECRET_BYTES];
     char reason[128];
 
-    find_secrets(words);
+    for (int i = 1; i < words->count; i++) {
+        secrets_find(words->words[i]);
+    }
     if (path == NULL) {
-        (void)keyed_accept_all(true);
+        secrets_accept_all();
         return true;
     }
     if (secret_file_read(AT_FDCWD, path, secret, reason, sizeof(reason)) !=

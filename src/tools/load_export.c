@@ -8,6 +8,7 @@
  *   SELECT <database>                    before the first of a database
  *   BF.LOADCHUNK <key> <iterator> <bytes>   several, the header first
  *   or BF.LOAD <key> <payload>              for valkey-bloom
+ *   or RESTORE <key> 0 <payload>            for a filter that ages
  *   PEXPIREAT <key> <ms>                 if it has a time to live
  */
 #include "tools/load_export.h"
@@ -26,6 +27,7 @@
 #include "tools/check_world.h"
 #include "tools/load_report.h"
 #include "tools/load_scan.h"
+#include "tools/secrets.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +36,9 @@
 #include <unistd.h>
 
 enum { ATTEMPTS = 3, PIECE_BYTES = 1024 * 1024 };
+
+/* Begins the error of BF.SCANDUMP for a filter that has to come by DUMP. */
+static const char ages[] = "ERR a filter that ages";
 
 struct exporting {
     struct load *load;
@@ -184,6 +189,27 @@ write_load(struct exporting *exporting, struct slice key,
 }
 
 static bool
+write_restore(struct exporting *exporting, struct slice key,
+              const struct bloom *bloom)
+{
+    size_t len = (size_t)bloom_dump_bytes(bloom);
+    char *payload = mem_try_alloc(len);
+    struct slice words[] = {
+        slice_lit("RESTORE"), key, slice_lit("0"), { payload, len }
+    };
+    bool ok;
+
+    if (payload == NULL) {
+        errno = ENOMEM;
+        return fail(exporting);
+    }
+    bloom_dump(bloom, payload);
+    ok = write_words(exporting, words, 4);
+    mem_free(payload);
+    return ok;
+}
+
+static bool
 write_filter(struct exporting *exporting, struct slice key,
              const struct bloom *bloom, uint64_t expires_at_ms)
 {
@@ -197,6 +223,8 @@ write_filter(struct exporting *exporting, struct slice key,
     }
     ok = ok && (exporting->load->product == LOAD_FOR_VALKEYBLOOM
                     ? write_load(exporting, key, bloom)
+                : bloom_kind(bloom) == BLOOM_AGEING
+                    ? write_restore(exporting, key, bloom)
                     : write_chunks(exporting, key, bloom));
     exporting->written += ok;
     return ok && (expires_at_ms == 0 ||
@@ -208,6 +236,7 @@ write_filter(struct exporting *exporting, struct slice key,
 /* What became of an attempt to fetch a filter. */
 enum fetched {
     FETCHED,
+    FETCHED_WHOLE, /* all bits have come with it */
     FETCHED_PARTS, /* that do not belong together */
     FETCHED_OTHER, /* of a layout that the product does not have */
     FETCHED_REFUSED,
@@ -244,6 +273,33 @@ is_wanted(const struct exporting *exporting, const struct bloom *bloom)
     }
 }
 
+/* Fetches a filter that no chunks can give: one that ages. */
+static enum fetched
+fetch_dump(struct exporting *exporting, struct slice key,
+           struct bloom **ret_bloom)
+{
+    const struct slice words[] = { slice_lit("DUMP"), key };
+    struct slice reply;
+
+    load_link_send(&exporting->source.link, words, 2);
+    if (!load_link_reply(&exporting->source.link, &reply)) {
+        return FETCHED_STOP;
+    }
+    if (load_reply_is_error(reply)) {
+        return refuse(exporting, key, "", load_reply_text(reply));
+    }
+    reply = load_reply_text(reply);
+    if (reply.len == 0) {
+        return FETCHED_GONE;
+    }
+    if (bloom_load(reply.data, reply.len, &exporting->env, ret_bloom) !=
+        BLOOM_OK) {
+        return refuse(exporting, key, "the source sent a bad dump",
+                      slice_lit(""));
+    }
+    return is_wanted(exporting, *ret_bloom) ? FETCHED_WHOLE : FETCHED_OTHER;
+}
+
 /* Makes the filter of its header, without bits, and keeps the header. */
 static enum fetched
 fetch_header(struct exporting *exporting, struct slice key, struct buf *header,
@@ -257,7 +313,10 @@ fetch_header(struct exporting *exporting, struct slice key, struct buf *header,
         return FETCHED_STOP;
     }
     if (iterator == UINT64_MAX) {
-        return refuse(exporting, key, "", data);
+        return !exporting->load->scandump && data.len >= sizeof(ages) - 1 &&
+                       memcmp(data.data, ages, sizeof(ages) - 1) == 0
+                   ? fetch_dump(exporting, key, ret_bloom)
+                   : refuse(exporting, key, "", data);
     }
     buf_reset(header, SIZE_MAX);
     buf_append_slice(header, data);
@@ -346,6 +405,7 @@ export_one(struct exporting *exporting, struct slice key)
     }
     switch (fetched) {
     case FETCHED:
+    case FETCHED_WHOLE:
         ok = write_filter(exporting, key, bloom, expires_at_ms);
         break;
     case FETCHED_PARTS:
@@ -506,6 +566,7 @@ export_files(struct exporting *exporting)
     bool ok;
 
     (void)bloom_select_cpu(false);
+    secrets_find(load->from.address);
     if (load_files(load, world) && open_file(exporting)) {
         struct keyspace *ks = check_world_keyspace(world);
 
@@ -536,6 +597,7 @@ load_export(struct load *load, const char *path)
     exporting.path = path;
     exporting.env = *env_or_default(NULL);
     exporting.env.size_limit_bytes = load->value_bytes;
+    secrets_accept_all();
     (is_on_disk(load->from.address) ? export_files : export_server)(&exporting);
     map_free(&exporting.seen);
 }

@@ -139,6 +139,35 @@ def test_another_bloomery_gets_everything(start_server, filled, tmp_path):
         assert conn.call("BF.EXISTS", "n:7", "item:7") == 1
 
 
+@pytest.mark.parametrize("source", ["server", "files"])
+def test_keyed_and_ageing_filters_are_exported(start_server, tmp_path, source):
+    """The tool needs no secret to read them from a server, and finds the one that lies
+    beside files."""
+    (tmp_path / "data").mkdir()
+    server = start_server("--dir", tmp_path / "data", "--appendonly", "yes",
+                          "--enable-debug-command", "yes")
+    with server.conn() as conn:
+        for key, words in (("k", ("HASH", "keyed")), ("a", ("AGEING", "1000")),
+                           ("b", ("AGEING", "1000", "HASH", "keyed")),
+                           ("d", ("DELETABLE", "HASH", "keyed"))):
+            assert conn.call("BF.RESERVE", key, "0.01", "100", *words) == b"OK"
+            conn.call("BF.MADD", key, *range(150))
+    path = tmp_path / "out"
+    if source == "server":
+        got = export(server, "bloomery", path)
+    else:
+        got = load("export", "--for", "bloomery", tmp_path / "data", path)
+    assert figures(got)["filters exported"] == 4
+    other = start_server("--hash-secret-file", tmp_path / "data/hash-secret",
+                         "--enable-debug-command", "yes")
+    pipe(other, path)
+    with server.conn() as one, other.conn() as two:
+        for key in "kabd":
+            assert one.call("DEBUG", "DIGEST-VALUE", key) == \
+                two.call("DEBUG", "DIGEST-VALUE", key)
+            assert two.call("BF.MEXISTS", key, *range(150)) == [1] * 150
+
+
 def test_one_database_and_a_pipe(start_server, filled, tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The secrets of keyed filters that lie beside the files which a command line
+ * names. Without its secret a filter is read but not hashed.
+ */
+#pragma once
+
+/* Adds the secrets of the data directory that the path names, or is in: a file
+ * or a folder of one, or a file of its journal. One that we may not read, or
+ * that is wrong, counts as missing. */
+void secrets_find(const char *path);
+
+/* Lets filters of every secret be read. */
+void secrets_accept_all(void);

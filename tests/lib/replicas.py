@@ -13,7 +13,8 @@ import threading
 import time
 from pathlib import Path
 
-from lib import servers, shim
+from lib import resp, servers, shim
+from lib import tls as certificates
 from lib.servers import Process, Server, wait_until
 
 SMALL = ("--threads", 2, "--repl-diskless-sync-delay", 0,
@@ -42,7 +43,7 @@ class Faults:
         with open(self.log_path, "ab") as log:
             self.child = subprocess.Popen(
                 self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                cwd=self.folder, env=self.env)
+                cwd=self.folder, env=self.env, preexec_fn=self.prepare)
         self.pid = self.child.pid
         if wait:
             self.wait_ready()
@@ -92,15 +93,65 @@ class Node(Faults, Server):
         super().stop(how)
 
 
+class Guest(Node):
+    """A server of a world, whose clients come by the world's door. extra: its
+    certificates, or its file of users."""
+
+    def __init__(self, *options, world, extra, **kwargs):
+        self.world, self.extra = world, extra
+        if world.door == "password":
+            kwargs["password"] = "pw"
+        elif world.door == "user":
+            self.login = ("somebody", "pw")
+            options += ("--aclfile", extra, "--masteruser", "somebody",
+                        "--masterauth", "pw")
+        elif world.door == "socket":
+            options += ("--unixsocket", "{folder}/s")
+        elif world.door == "tls":
+            self.tls_port = servers.free_port()
+            options += extra.options(self.tls_port)
+        super().__init__(*options, world=world, **kwargs)
+
+    def conn(self, proto=2, **kwargs):
+        if self.world.door == "socket":
+            return resp.Conn(os.path.join(self.folder, "s"), proto, **kwargs)
+        if self.world.door == "tls":
+            return certificates.Conn(self.tls_port, self.extra.context(), proto=proto,
+                                     **kwargs)
+        made = super().conn(proto, **kwargs)
+        if self.login:
+            assert made.call("AUTH", *self.login) == b"OK"
+        return made
+
+
 class Group:
     """The servers and proxies of one test: the fixture `group`."""
+
+    world = extra = None
 
     def __init__(self):
         self.nodes, self.proxies, self.shims = [], [], []
 
+    def enter(self, world, folder):
+        """Starts all further servers in this world."""
+        self.world = world
+        print(world)
+        if world.door == "tls":
+            self.extra = certificates.Files(folder)
+        elif world.door == "user":
+            self.extra = folder / "users.acl"
+            self.extra.write_text("user default off\n"
+                                  "user somebody on >pw ~* &* +@all\n")
+
     def node(self, *options, **kwargs):
-        self.nodes.append(node("--loglevel", "notice", *options, **kwargs))
-        return self.nodes[-1]
+        options = ("--loglevel", "notice", *options)
+        if self.world is None:
+            made = node(*options, **kwargs)
+        else:
+            made = Guest(*SMALL[2:], *options, world=self.world, extra=self.extra,
+                         **kwargs)
+        self.nodes.append(made)
+        return made
 
     def shimmed(self, folder, *options, **kwargs):
         """A server whose calls can be made to fail, by server.shim."""

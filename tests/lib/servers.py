@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from lib import resp
+from lib import resp, worlds
 
 TOP = Path(__file__).resolve().parents[2]
 REDIS = TOP / "build" / "redis" / "usr" / "bin"
@@ -77,6 +77,9 @@ class Process:
 
     host = "127.0.0.1"
 
+    login = ()      # the words of AUTH for a probe
+    prepare = None  # what a child does before it becomes the program
+
     def __init__(self, argv, port, folder, env=None, group=False):
         self.port = port
         self.folder = folder
@@ -87,7 +90,8 @@ class Process:
         with open(self.log_path, "wb") as log:
             self.child = subprocess.Popen(
                 self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                cwd=folder, env=env, start_new_session=group)
+                cwd=folder, env=env, start_new_session=group,
+                preexec_fn=self.prepare)
         self.pid = self.child.pid
         self.stopped = False
         self.last_log = None
@@ -117,9 +121,11 @@ class Process:
         authenticates. When the server has closed the connection, its CLIENT LIST does
         not have it any more."""
         request = resp.command("INFO", "persistence")
+        login = self.login
         if "--requirepass" in self.argv:
-            password = self.argv[self.argv.index("--requirepass") + 1]
-            request = resp.command("AUTH", password) + request
+            login = (self.argv[self.argv.index("--requirepass") + 1],)
+        if login:
+            request = resp.command("AUTH", *login) + request
         if not self.accepts():
             return False
         try:
@@ -181,12 +187,13 @@ class Process:
 class Server(Process):
     """bloomery-server. `options` are pairs: "--maxclients", 10, ...
     By default its data is in its folder, and it has no save rules, so that it
-    stops at once. group: start it in its own process group."""
+    stops at once. group: start it in its own process group. world: what the test
+    does not name (lib/worlds.py)."""
 
     inside = ()     # a command that runs the rest of its command line elsewhere
 
-    def __init__(self, *options, conf=None, env=None, threads=4, ready=True,
-                 listen=True, group=False, port=None):
+    def __init__(self, *options, conf=None, env=None, threads=None, ready=True,
+                 listen=True, group=False, port=None, world=None):
         folder = tempfile.mkdtemp(prefix="bloomery-test-")
         port = port or free_port()
         argv = [*self.inside, server_binary()]
@@ -197,8 +204,14 @@ class Server(Process):
             argv.append(path)
         if listen:
             argv += ["--port", port, "--bind", self.host]
-        argv += ["--threads", threads, "--loglevel", "warning"]
+        argv += ["--threads", threads or 4, "--loglevel", "warning"]
         options = [str(o).replace("{folder}", folder) for o in options]
+        world = world or worlds.of_run()
+        if world is not None:
+            named = options + ["--threads"] * (threads is not None)
+            argv += world.options(named, conf)
+            self.prepare = world.prepare()
+            print("port %d: %s" % (port, world))
         for name, value in (("save", ""), ("dir", folder)):
             if not re.search(r"^\s*%s\b" % name, conf or "", re.M) and \
                     not any(re.match("--%s(=|$)" % name, o) for o in options):

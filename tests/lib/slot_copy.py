@@ -38,11 +38,12 @@ class Members:
     def __init__(self, group):
         self.group, self.nodes = group, []
 
-    def __call__(self, *options, slots="0-16383", folder=None):
-        """A server whose node owns these slots. folder: its calls can be made to
-        fail (Group.shimmed)."""
+    def __call__(self, *options, slots="0-16383", folder=None, **config):
+        """A server whose node owns these slots, and has these options. folder: its
+        calls can be made to fail (Group.shimmed)."""
         made = neighbours.Neighbour()
         self.nodes.append(made)
+        made.config.update({n.replace("_", "-"): v for n, v in config.items()})
         own(made, slots)
         options = (*MEMBER, "--sidecar-of", made.address, *options)
         server = self.group.shimmed(folder, *options) if folder else \

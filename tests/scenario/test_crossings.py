@@ -3,9 +3,11 @@
 # Crossings: each kind of filter goes each way that data travels, with writes before,
 # while and after. In the end all items are found that were acknowledged, and both
 # ends have equal digests; or the way is refused in the words that a page has. A new
-# kind or way is one row. SEED=n repeats a run, ROUNDS=n makes more of them
-# (`make crossings`).
+# kind or way is one row. The seed also draws the world (lib/worlds.py). SEED=n repeats
+# a run, ROUNDS=n makes more of them (`make crossings`).
 
+import contextlib
+import ctypes
 import os
 import random
 import shutil
@@ -15,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from lib import replicas, resp, servers
+from lib import loads, replicas, resp, servers, slot_copy, worlds
 from lib.servers import wait_until
 
 ROUNDS = int(os.environ.get("ROUNDS", 0)) or 1
 FAR = "4000000000000"   # ms
-OPTIONS = ("--appendonly", "yes", "--databases", "32", "--threads", "2")
+OPTIONS = ("--appendonly", "yes", "--databases", "32")
 
 
 class Kind:
@@ -54,11 +56,13 @@ KINDS = {
 class Run:
     """A server with a filter of each kind, and the items that each one has."""
 
-    def __init__(self, group, folder, seed):
+    def __init__(self, group, folder, seed, way):
         print("SEED=%d" % seed)
         self.group, self.folder, self.rng = group, folder, random.Random(seed)
+        self.members = slot_copy.Members(group)
         folder.mkdir()
-        self.server = group.node(*OPTIONS)
+        group.enter(worlds.World(seed, DOORS.get(way, worlds.DOORS)), folder)
+        self.server = STARTS.get(way, plain)(self)
         self.items = {name: [] for name in KINDS}
         self.number = 0
         with self.server.conn() as conn:
@@ -85,7 +89,11 @@ class Run:
         """Adds items, and remembers those that were acknowledged."""
         words = ["%s %d" % (name, self.number + i) for i in range(count)]
         self.number += count
-        for word, reply in zip(words, conn.call("BF.MADD", name, *words)):
+        replies = conn.call("BF.INSERT", name, "NOCREATE", "ITEMS", *words)
+        if isinstance(replies, resp.Error):     # it has another name for a moment
+            assert "not found" in str(replies), replies
+            return
+        for word, reply in zip(words, replies):
             if not isinstance(reply, resp.Error):   # else it is full
                 self.items[name].append(word)
 
@@ -149,6 +157,10 @@ def idle(server):
 
 # ---- ways of the whole server ------------------------------------------------------
 
+def plain(run):
+    return run.group.node(*OPTIONS)
+
+
 def restarted(run, before=None, options=()):
     """Restarts the server, and compares."""
     want = replicas.digest(run.server)
@@ -157,6 +169,13 @@ def restarted(run, before=None, options=()):
         before()
     run.server.restart(*options)
     assert replicas.digest(run.server) == want
+    if hasattr(run.server, "neighbour"):
+        serves(run.server)
+
+
+def serves(server):
+    with server.conn() as conn:
+        wait_until(lambda: conn.call("EXISTS", "native") == 1, 30, "it serves")
 
 
 def way_journal(run):
@@ -272,49 +291,180 @@ def way_cat_resp(run):
     run.server = made
 
 
+def member(run):
+    return run.members(*OPTIONS, cluster_databases="32")
+
+
+def way_slots(run):
+    target = member(run)
+    slot_copy.own(target.neighbour, "")
+    with target.conn() as conn:
+        wait_until(lambda: isinstance(conn.call("EXISTS", "native"), resp.Error), 20,
+                   "it has no slots")
+    with run.writing():
+        slot_copy.prepare(target, run.server, "0-16383")
+        slot_copy.wait_follows(target)
+    got = replicas.info(run.server)
+    with target.conn() as conn:
+        assert conn.call("SIDECAR", "FINISH", "0-16383", got["master_replid"],
+                         got["master_repl_offset"]) == b"OK"
+    wait_until(lambda: slot_copy.status(target)["slot_pulls_done"] == "1", 60,
+               "the slots have come")
+    slot_copy.own(target.neighbour, "0-16383")
+    serves(target)
+    assert replicas.digest(target) == replicas.digest(run.server)
+    run.server = target
+
+
+HEALS = ("--merge-on-heal", "yes")
+
+
+def way_heal(run):
+    """Adds of a partition come back, or are in the quarantine."""
+    proxy = run.group.proxy(run.server)
+    replica = run.group.node(*OPTIONS, *HEALS)
+    replicas.follow(replica, proxy)
+    replicas.wait_even(run.server, replica)
+    before = run.taken()
+    proxy.up = False
+    proxy.cut()
+    replicas.lead(replica)
+    with run.writing():
+        pass
+    with run.server.conn() as conn:
+        for name, kind in KINDS.items():
+            run.select(conn, kind)
+            run.add(conn, name, 20)
+    old, run.server = run.server, replica
+    replicas.follow(old, replica)
+
+    def is_merged():
+        got = replicas.info(old, "stats")
+        return got["merge_offers"] != "0" and got["merge_waiting_bytes"] == "0" and \
+            not list(Path(old.folder).glob("heal-*"))
+    wait_until(is_merged, 60, "all adds are offered")
+    left = b"".join(path.read_bytes()
+                    for path in Path(old.folder).glob("quarantine-*.resp"))
+    for name, kind in KINDS.items():
+        new = run.items[name][len(before[name]):]
+        if "DELETABLE" in kind.words or "AGEING" in kind.words:
+            assert new and all(item.encode() in left for item in new), name
+            run.items[name] = before[name]
+    replicas.wait_even(replica, old)
+
+
+def exported(run, bring):
+    """Lets bloomery-load bring all to a server with the same secret."""
+    with run.writing():
+        pass
+    made = run.group.node(*OPTIONS, "--hash-secret-file",
+                          Path(run.server.folder) / "hash-secret")
+    bring(made)
+    assert replicas.digest(made) == replicas.digest(run.server)
+    run.server = made
+
+
+def way_export(run):
+    def bring(made):
+        out = run.folder / "commands"
+        loads.load("export", "--for", "bloomery", "127.0.0.1:%d" % run.server.port,
+                   out)
+        with made.conn() as conn:
+            conn.send(out.read_bytes() + resp.command("ECHO", "end"))
+            reply = conn.read()
+            while reply != b"end":
+                assert not isinstance(reply, resp.Error), reply
+                reply = conn.read()
+    exported(run, bring)
+
+
+def way_import(run):
+    exported(run, lambda made: loads.load(
+        "server", "127.0.0.1:%d" % run.server.port, *loads.to(made)))
+
+
+class Hash(ctypes.Structure):
+    _fields_ = [("a", ctypes.c_uint64), ("b", ctypes.c_uint64)]
+
+
+def way_library(run):
+    """A program loads each dump, finds all items, adds one, and dumps it."""
+    if servers.sanitized():
+        pytest.skip("the library has no sanitizer's runtime here")
+    lib = ctypes.CDLL(str(Path(servers.server_binary()).with_name("libbloomery.so")))
+    lib.bloom_hash.restype = Hash
+    lib.bloom_hash.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
+    lib.bloom_contains.restype = ctypes.c_bool
+    lib.bloom_contains.argtypes = [ctypes.c_void_p, Hash]
+    lib.bloom_add.argtypes = [ctypes.c_void_p, ctypes.c_void_p, Hash,
+                              ctypes.POINTER(ctypes.c_bool)]
+    lib.bloom_dump_bytes.restype = ctypes.c_uint64
+    lib.bloom_dump_bytes.argtypes = [ctypes.c_void_p]
+    lib.bloom_dump.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+    lib.bloom_free.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    secret = (Path(run.server.folder) / "hash-secret").read_text().strip()
+    assert lib.bloom_add_secret(bytes.fromhex(secret)) == 0
+    with run.server.conn() as conn:
+        for name, kind in KINDS.items():
+            run.select(conn, kind)
+            dump = conn.call("DUMP", name)
+            made = ctypes.c_void_p()
+            assert lib.bloom_load(dump, ctypes.c_size_t(len(dump)), None,
+                                  ctypes.byref(made)) == 0, name
+
+            def hashed(item):
+                data = item.encode()
+                return lib.bloom_hash(made, data, len(data))
+            assert all(lib.bloom_contains(made, hashed(item))
+                       for item in run.items[name]), name
+            added = ctypes.c_bool()
+            if lib.bloom_add(made, None, hashed("%s of a program" % name),
+                             ctypes.byref(added)) == 0:
+                run.items[name].append("%s of a program" % name)
+            text = ctypes.create_string_buffer(lib.bloom_dump_bytes(made))
+            lib.bloom_dump(made, text)
+            lib.bloom_free(made, None)
+            expires = conn.call("PEXPIRETIME", name)
+            assert conn.call("RESTORE", name, max(expires, 0), text.raw, "REPLACE",
+                             "ABSTTL") == b"OK", name
+    restarted(run)
+
+
 # ---- ways of one key ---------------------------------------------------------------
 
-def by_key(name, copies, db=None, moves=False, alone=False):
-    """A way on which `copies(conn, key, to)` makes a key of another one. alone: not
-    while the filter grows, since its chunks are those of one moment."""
+def by_key(name, copies, db=None, moves=False):
+    """A way on which `copies(conn, key, to)` makes a key of another one."""
     def way(run):
         refused = [kind for kind in KINDS if name in KINDS[kind].refuses]
         with run.server.conn() as conn:
             for round_name in ("while", "after"):
                 taken = run.taken()
-                writing = run.writing() if round_name == "while" and \
-                    not moves and not alone else None
-                if writing:
-                    writing.__enter__()
-                for kind in KINDS:
-                    run.select(conn, KINDS[kind])
-                    want = conn.call("DEBUG", "DIGEST-VALUE", kind)
-                    if not moves:
-                        conn.call("DEL", kind + "'")
-                    got = copies(conn, kind, kind + "'")
-                    if kind in refused:
-                        assert isinstance(got, resp.Error) and \
-                            KINDS[kind].refuses[name] in str(got).lower(), got
-                        continue
-                    assert not isinstance(got, resp.Error), (kind, got)
-                    if writing is None:
+                writes = round_name == "while"
+                with run.writing() if writes else contextlib.nullcontext():
+                    for kind in KINDS:
+                        run.select(conn, KINDS[kind])
+                        want = conn.call("DEBUG", "DIGEST-VALUE", kind)
+                        if not moves:
+                            conn.call("DEL", kind + "'")
+                        got = copies(conn, kind, kind + "'")
+                        if kind in refused:
+                            assert isinstance(got, resp.Error) and \
+                                KINDS[kind].refuses[name] in str(got).lower(), got
+                            continue
+                        assert not isinstance(got, resp.Error), (kind, got)
+                        if not writes:
+                            conn.call("SELECT", KINDS[kind].db if db is None else db)
+                            found = conn.call("DEBUG", "DIGEST-VALUE", kind + "'")
+                            assert found == want or name in NO_TIME, kind
+                    run.check(conn, lambda kind: kind + "'", taken, refused, db)
+                    for kind in KINDS:  # and back again
                         conn.call("SELECT", KINDS[kind].db if db is None else db)
-                        found = conn.call("DEBUG", "DIGEST-VALUE", kind + "'")
-                        assert found == want or name in NO_TIME, kind
-                if writing:
-                    writing.__exit__()
-                run.check(conn, lambda kind: kind + "'", taken, refused, db)
-                if moves:
-                    break
-            for kind in KINDS:  # and back again
-                if moves:
-                    conn.call("SELECT", KINDS[kind].db if db is None else db)
-                    assert conn.call("RENAME", kind + "'", kind) == b"OK"
-                    if db is not None:
-                        assert conn.call("MOVE", kind, KINDS[kind].db) == 1
-                elif kind not in refused:
-                    run.select(conn, KINDS[kind])
-                    conn.call("DEL", kind + "'")
+                        if not moves:
+                            conn.call("DEL", kind + "'")
+                            continue
+                        assert conn.call("RENAME", kind + "'", kind) == b"OK"
+                        if db is not None:
+                            assert conn.call("MOVE", kind, KINDS[kind].db) == 1
         restarted(run)
     return way
 
@@ -328,10 +478,18 @@ def dump_and_restore(conn, key, to):
 
 
 def chunks(conn, key, to):
-    got = conn.call("BF.SCANDUMP", key, "0")
-    while not isinstance(got, resp.Error) and got[0] != 0:
-        assert conn.call("BF.LOADCHUNK", to, str(got[0]), got[1]) == b"OK", key
-        got = conn.call("BF.SCANDUMP", key, str(got[0]))
+    """The chunks are those of one moment if the header has not changed. If it has,
+    bloomery-load tries again, too."""
+    while True:
+        head = got = conn.call("BF.SCANDUMP", key, "0")
+        parts = []
+        while not isinstance(got, resp.Error) and got[0] != 0:
+            parts.append(got)
+            got = conn.call("BF.SCANDUMP", key, str(got[0]))
+        if isinstance(got, resp.Error) or conn.call("BF.SCANDUMP", key, "0") == head:
+            break
+    for at, data in parts:
+        assert conn.call("BF.LOADCHUNK", to, str(at), data) == b"OK", key
     return got
 
 
@@ -377,16 +535,24 @@ WAYS = {
     "MOVE": by_key("MOVE", move, db=5, moves=True),
     "EXEC": by_key("EXEC", in_exec),
     "DUMP and RESTORE": by_key("DUMP and RESTORE", dump_and_restore),
-    "SCANDUMP and LOADCHUNK": by_key("SCANDUMP and LOADCHUNK", chunks,
-                                     alone=True),
+    "SCANDUMP and LOADCHUNK": by_key("SCANDUMP and LOADCHUNK", chunks),
+    "slots": way_slots,
+    "heal": way_heal,
+    "export": way_export,
+    "import": way_import,
+    "library": way_library,
 }
+
+# The first server of a way, and the doors that its tools know.
+STARTS = {"slots": member, "heal": lambda run: run.group.node(*OPTIONS, *HEALS)}
+DOORS = {"export": ("port",), "import": ("port",)}
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_each_kind_goes_each_way(group, tmp_path, way):
     seed = int(os.environ.get("SEED", 0)) or random.randrange(1 << 32)
     for round_number in range(ROUNDS):
-        run = Run(group, tmp_path / str(round_number), seed + round_number)
+        run = Run(group, tmp_path / str(round_number), seed + round_number, way)
         WAYS[way](run)
         with run.server.conn() as conn:
             run.check(conn)
@@ -398,3 +564,4 @@ def test_each_kind_goes_each_way(group, tmp_path, way):
         for node in group.nodes:
             node.stop()
         group.nodes.clear()
+        run.members.close()

@@ -20,6 +20,9 @@ struct fence_order {
     struct sidecar_answer answer;
     struct slot_set granted; /* of the answer */
     char reason[256];        /* likewise, of one that was REFUSED */
+    /* Of slots that were let go: what was saved, and where. */
+    uint64_t filters, items;
+    char file[4096];
 };
 
 /* Returns a copy of the question, with two users. NULL without memory. */

@@ -481,6 +481,32 @@ sidecar_force_serve(struct sidecar *sidecar, const struct slot_set *set,
 }
 
 bool
+sidecar_let_go(struct sidecar *sidecar, const struct slot_set *set,
+               struct slot_set *ret_exported, char *ret_reason, size_t size)
+{
+    bool good =
+        sidecar_give_let_go(sidecar, set, ret_exported, ret_reason, size);
+
+    if (good && sidecar->changed) {
+        sidecar_show(sidecar);
+    }
+    return good;
+}
+
+void
+sidecar_let_go_end(struct sidecar *sidecar, const struct slot_set *set,
+                   const struct slot_set *exported, bool saved, uint64_t now_ms)
+{
+    if (saved) {
+        sidecar_give_gone(sidecar, set, now_ms);
+    } else {
+        slot_set_unite(&sidecar->exported, exported);
+        sidecar->changed = true;
+    }
+    settle(sidecar, now_ms);
+}
+
+bool
 sidecar_follows(const struct sidecar *sidecar, const char *node)
 {
     return sidecar->role == SIDECAR_FOLLOWS &&

@@ -94,6 +94,17 @@ struct sidecar_answer sidecar_fence(struct sidecar *sidecar,
 bool sidecar_force_serve(struct sidecar *sidecar, const struct slot_set *set,
                          bool leased, char *ret_reason, size_t size);
 
+/* An operator lets slots go that no other server takes over, in two steps, so
+ * that no command changes them while the owner saves their filters. The first
+ * one returns false if that cannot be, with the reason; *ret_exported is for
+ * the second one, which forgets them, or, if they are not saved, goes on. */
+bool sidecar_let_go(struct sidecar *sidecar, const struct slot_set *set,
+                    struct slot_set *ret_exported, char *ret_reason,
+                    size_t size);
+void sidecar_let_go_end(struct sidecar *sidecar, const struct slot_set *set,
+                        const struct slot_set *exported, bool saved,
+                        uint64_t now_ms);
+
 /* How long clients waited for the slots that were taken over last, in
  * milliseconds: from the question to their holder until they were served. */
 uint64_t sidecar_cutover_ms(const struct sidecar *sidecar);

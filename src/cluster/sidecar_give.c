@@ -7,6 +7,8 @@
 #include "cluster/sidecar_wait.h"
 #include "cluster/survey.h"
 
+#include <stdio.h>
+
 enum {
     GIVING_MS = 2000, /* from a fence on, no other daemon gets the slot */
     AWAIT_MS = 2000   /* at most, commands on a lost slot wait for its owner */
@@ -301,6 +303,20 @@ sidecar_give_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
     return answer;
 }
 
+/* Holds these slots no more. Their keys go later. */
+static void
+forget(struct sidecar *sidecar, const struct slot_set *set, uint64_t now_ms)
+{
+    sidecar_hold(sidecar, set, 0, 0);
+    slot_set_subtract(&sidecar->fenced, set);
+    slot_set_subtract(&sidecar->exported, set);
+    came(sidecar, set, NULL);
+    slot_set_unite(&sidecar->forgets, set);
+    sidecar->forgets_ticket = sidecar_keep(sidecar);
+    sidecar->forgets_at_ms = now_ms + sidecar->options.forget_ms;
+    sidecar->changed = true;
+}
+
 /* Rule 4: slots that the daemon of their owner holds at a higher epoch. */
 void
 sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
@@ -322,16 +338,67 @@ sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
     if (slot_set_is_empty(&set)) {
         return;
     }
-    sidecar_hold(sidecar, &set, 0, 0);
-    slot_set_subtract(&sidecar->fenced, &set);
-    slot_set_subtract(&sidecar->exported, &set);
-    came(sidecar, &set, NULL);
-    slot_set_unite(&sidecar->forgets, &set);
-    sidecar->forgets_ticket = sidecar_keep(sidecar);
-    sidecar->forgets_at_ms = now_ms + sidecar->options.forget_ms;
-    sidecar->changed = true;
+    forget(sidecar, &set, now_ms);
     log_notice("cluster.sidecar", "gave slots away", "slots=%u",
                slot_set_count(&set));
+}
+
+/* Returns why an operator may not let the slot go; NULL: it may. */
+static const char *
+refuse_to_let_go(const struct sidecar *sidecar, unsigned slot)
+{
+    if (slot_set_has(&sidecar->owned, slot)) {
+        return "is owned by the node beside this server";
+    }
+    if (sidecar->own->held[slot] == 0) {
+        return "is not held here";
+    }
+    if (slot_set_has(&sidecar->waiting, slot)) {
+        return NULL;
+    }
+    if (sidecar->role != SIDECAR_LEADS) {
+        return "is a copy: say it to this server's primary";
+    }
+    return sidecar->topology->owner[slot] == TOPOLOGY_NOBODY
+               ? NULL
+               : "holds nothing up here: it goes when the server of "
+                 "its owner has taken it";
+}
+
+bool
+sidecar_give_let_go(struct sidecar *sidecar, const struct slot_set *set,
+                    struct slot_set *ret_exported, char *ret_reason,
+                    size_t size)
+{
+    if (sidecar->topology == NULL) {
+        (void)snprintf(ret_reason, size,
+                       "the neighbour has not answered yet (sidecar-of)");
+        return false;
+    }
+    slot_set_foreach (set, slot) {
+        const char *reason = refuse_to_let_go(sidecar, slot);
+
+        if (reason != NULL) {
+            (void)snprintf(ret_reason, size, "slot %u %s", slot, reason);
+            return false;
+        }
+    }
+    *ret_exported = sidecar->exported;
+    slot_set_intersect(ret_exported, set);
+    slot_set_subtract(&sidecar->exported, set);
+    came(sidecar, set, NULL);
+    sidecar->changed = true;
+    return true;
+}
+
+void
+sidecar_give_gone(struct sidecar *sidecar, const struct slot_set *set,
+                  uint64_t now_ms)
+{
+    forget(sidecar, set, now_ms);
+    slot_set_subtract(&sidecar->waiting, set);
+    log_warn("cluster.sidecar", "an operator has let slots go", "slots=%u",
+             slot_set_count(set));
 }
 
 void

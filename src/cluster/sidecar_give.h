@@ -34,6 +34,14 @@ void sidecar_give_await(struct sidecar *sidecar, uint64_t now_ms);
 /* Forgets slots that their owner holds. */
 void sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms);
 
+/* As sidecar_let_go (sidecar.h), but does not publish that; and forgets slots
+ * that were let go. */
+bool sidecar_give_let_go(struct sidecar *sidecar, const struct slot_set *set,
+                         struct slot_set *ret_exported, char *ret_reason,
+                         size_t size);
+void sidecar_give_gone(struct sidecar *sidecar, const struct slot_set *set,
+                       uint64_t now_ms);
+
 /* Deletes the keys of forgotten slots when it is time. */
 void sidecar_give_drop(struct sidecar *sidecar, uint64_t now_ms);
 

@@ -58,7 +58,8 @@ enum sidecar_question {
     SIDECAR_ASK_FENCE_EMPTY, /* likewise, but only if they have no keys */
     SIDECAR_ASK_HAND_OFF,    /* likewise, by its replica, which gets those that
                                 it can have */
-    SIDECAR_ASK_FORCE        /* of an operator: sidecar_force_serve */
+    SIDECAR_ASK_FORCE,       /* of an operator: sidecar_force_serve */
+    SIDECAR_ASK_LET_GO       /* likewise: sidecar_let_go */
 };
 
 /* A question to the daemon beside a node. */
@@ -87,7 +88,8 @@ enum sidecar_answer_kind {
     SIDECAR_SAME,     /* what it held when its answer had this version */
     SIDECAR_FENCED,   /* it serves the slots no more; its log ends here */
     SIDECAR_HAS_KEYS, /* it was not fenced, since there are keys */
-    SIDECAR_FORCED
+    SIDECAR_FORCED,
+    SIDECAR_GONE /* it was let go */
 };
 
 struct sidecar_answer {

@@ -44,7 +44,8 @@ say(const struct sidecar *sidecar, const char *leader, uint64_t now_ms)
     (void)slot_set_next(&sidecar->waiting, &at, &first, &last);
     log_warn("cluster.sidecar", "keeps data that no other server has taken",
              "slots=%u first=%u since_s=%llu leader=%s next=\"it follows that "
-             "server when the servers of the slots' owners have them\"",
+             "server when the servers of the slots' owners have them, or after "
+             "SIDECAR LET-GO\"",
              slot_set_count(&sidecar->waiting), first,
              (unsigned long long)((now_ms - sidecar->waits_ms) / 1000), leader);
 }

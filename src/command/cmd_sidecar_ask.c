@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * SIDECAR HOLDINGS, FENCE and FORCE-SERVE: what daemons of a cluster ask each
- * other (cluster/sidecar.h), and what an operator may say about lost slots.
- * Loop 0 decides; a fence waits for it.
+ * SIDECAR HOLDINGS and FENCE: what daemons of a cluster ask each other
+ * (cluster/sidecar.h); FORCE-SERVE and LET-GO: what an operator may say about
+ * slots. Loop 0 decides; all but HOLDINGS wait for it.
  */
 #include "base/mem.h"
 #include "cluster/fence_order.h"
@@ -128,9 +128,21 @@ parse(struct request *req, struct sidecar_ask *ask, char *node,
     return parse_slots(req, argv[7], set);
 }
 
-static enum err
-answer(struct request *req, const struct sidecar_answer *answer)
+static void
+answer_let_go(struct request *req, const struct fence_order *order)
 {
+    reply_map(req->reply, 4);
+    reply_named_int(req->reply, "slots", slot_set_count(&order->set));
+    reply_named_int(req->reply, "filters", order->filters);
+    reply_named_int(req->reply, "items", order->items);
+    reply_bulk_text(req->reply, "file");
+    reply_bulk_text(req->reply, order->file);
+}
+
+static enum err
+answer(struct request *req, const struct fence_order *order)
+{
+    const struct sidecar_answer *answer = &order->answer;
     struct buf ranges = { 0 };
 
     switch (answer->kind) {
@@ -149,6 +161,9 @@ answer(struct request *req, const struct sidecar_answer *answer)
         return OK;
     case SIDECAR_FORCED:
         reply_ok(req->reply);
+        return OK;
+    case SIDECAR_GONE:
+        answer_let_go(req, order);
         return OK;
     case SIDECAR_REFUSED:
     case SIDECAR_SILENT:
@@ -189,7 +204,7 @@ await(struct request *req)
         req->session->wait = CONN_FOR_EVENT;
         return ERR_AGAIN;
     }
-    return answer(req, &order->answer);
+    return answer(req, order);
 }
 
 static enum err
@@ -225,12 +240,12 @@ cmd_sidecar_fence(struct request *req)
     return err == OK ? await(req) : err;
 }
 
-/* SIDECAR FORCE-SERVE slots */
-enum err
-cmd_sidecar_force_serve(struct request *req)
+/* What an operator says about slots. */
+static enum err
+say_of_slots(struct request *req, enum sidecar_question word)
 {
     struct slot_set set;
-    const struct sidecar_ask ask = { .question = SIDECAR_ASK_FORCE,
+    const struct sidecar_ask ask = { .question = word,
                                      .node = "",
                                      .set = &set };
     enum err err = OK;
@@ -245,4 +260,18 @@ cmd_sidecar_force_serve(struct request *req)
         }
     }
     return err == OK ? await(req) : err;
+}
+
+/* SIDECAR FORCE-SERVE slots */
+enum err
+cmd_sidecar_force_serve(struct request *req)
+{
+    return say_of_slots(req, SIDECAR_ASK_FORCE);
+}
+
+/* SIDECAR LET-GO slots */
+enum err
+cmd_sidecar_let_go(struct request *req)
+{
+    return say_of_slots(req, SIDECAR_ASK_LET_GO);
 }

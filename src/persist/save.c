@@ -7,10 +7,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "keyspace/walk_part.h"
 #include "persist/adopt.h"
 #include "persist/full_state.h"
 #include "persist/persist_state.h"
 #include "persist/place.h"
+
+#include <errno.h>
 
 enum {
     RETRY_FIRST_S = 5,
@@ -91,6 +94,21 @@ save_here(struct persist *persist)
     error = full_state_write_here(persist, &job);
     return error == 0 && adopt_is_pending(persist) ? adopt_here(persist)
                                                    : error;
+}
+
+int
+save_slots_here(struct persist *persist, const struct slot_set *slots,
+                const char *name)
+{
+    const struct walk_part part = { .of = WALK_PART_SLOTS, .slots = slots };
+    struct walker_job job = full_state_job(persist, persist->dir_fd, name);
+
+    if (persist->step != STEP_NONE || task_is_running(persist->task) ||
+        persist->suspended) {
+        return EBUSY;
+    }
+    job.part = &part;
+    return full_state_write_here(persist, &job);
 }
 
 void

@@ -9,6 +9,7 @@
 
 struct persist;
 struct persist_conf;
+struct slot_set;
 
 bool save_is_due(struct persist *persist, const struct persist_conf *conf);
 
@@ -22,3 +23,9 @@ void save_ended(struct persist *persist, int error);
 
 /* Blocks, under the raised gate, and returns an error. */
 int save_here(struct persist *persist);
+
+/* Likewise writes a snapshot of the keys of these slots into a file of this
+ * name in dir, for an operator: no start loads it. EBUSY: something else is
+ * being written. */
+int save_slots_here(struct persist *persist, const struct slot_set *slots,
+                    const char *name);

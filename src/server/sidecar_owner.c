@@ -22,6 +22,7 @@
 #include "server/replication_state.h"
 #include "server/sidecar_asks.h"
 #include "server/sidecar_inquiry.h"
+#include "server/sidecar_let_go.h"
 #include "server/sidecar_mode_state.h"
 #include "server/slot_drop.h"
 #include "server/wake.h"
@@ -465,6 +466,8 @@ sidecar_owner_fence(struct sidecar_mode *mode)
     while ((order = sidecar_inquiry_take(mode->inquiry)) != NULL) {
         if (order->ask.question == SIDECAR_ASK_FORCE) {
             force(mode, order);
+        } else if (order->ask.question == SIDECAR_ASK_LET_GO) {
+            sidecar_let_go_order(mode, order);
         } else {
             answer(mode, order);
         }

@@ -330,7 +330,10 @@ begin(struct walker *walker, const struct walker_job *job)
     atomic_store(&walker->cancelled, false);
     atomic_store(&walker->lags, false);
     walker->phase = PHASE_WALKS;
-    walker->end = job->begin;
+    if (job->part != NULL) {
+        walker->job.begin.keys = SNAPSHOT_KEYS_UNKNOWN; /* nobody counts it */
+    }
+    walker->end = walker->job.begin;
     walk_begin(walker->walk, job->begin.position, job->part);
     walker->walks = true;
 }

@@ -31,6 +31,12 @@
 < -ERR slot 0 is served: it is not missing
 > SIDECAR FORCE-SERVE 9000
 < -ERR the node beside this server does not own slot 9000
+> SIDECAR LET-GO 5
+< -ERR slot 5 is owned by the node beside this server
+> SIDECAR LET-GO 9000
+< -ERR slot 9000 is not held here
+> SIDECAR LET-GO 0-
+< -ERR slots are numbers below 16384 and ranges of them, such as 0-5460,9000
 > SIDECAR FORCE-SERVE all
 < -ERR slots are numbers below 16384 and ranges of them, such as 0-5460,9000
 > SIDECAR FORCE-SERVE ""

@@ -20,6 +20,10 @@
 < -ERR this server stands beside no node of a cluster (sidecar-of)
 > SIDECAR FORCE-SERVE
 < -ERR wrong number of arguments for 'sidecar|force-serve' command
+> SIDECAR LET-GO 1
+< -ERR this server stands beside no node of a cluster (sidecar-of)
+> SIDECAR LET-GO
+< -ERR wrong number of arguments for 'sidecar|let-go' command
 > SIDECAR STATUS
 2< ""
 3< ="txt:"

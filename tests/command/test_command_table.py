@@ -266,6 +266,7 @@ ALWAYS_REFUSED = {b"psync", b"sync", b"client|import-source",
                   b"failover",
                   b"sidecar|force-serve",   # needs a slot that is lost: a test of
                                             # test_cluster_routes.py has one
+                  b"sidecar|let-go",        # likewise: test_cluster_missing.py
                   b"acl|load", b"acl|save"}  # without an aclfile: test_users.py
 
 

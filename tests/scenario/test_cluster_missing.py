@@ -9,8 +9,9 @@
 import errno
 import os
 import subprocess
+from pathlib import Path
 
-from lib import neighbour, resp, servers, shim
+from lib import loads, neighbour, resp, servers, shim
 from lib.neighbour import A, B, C, node
 from lib.replicas import info, link_is_up
 from lib.servers import wait_until
@@ -208,3 +209,44 @@ def test_a_server_on_a_full_disk_gives_its_slots_away(group, tmp_path):
         new.thaw()
     finally:
         trio.close()
+
+
+def test_an_operator_lets_go_what_nobody_takes(group, tmp_path):
+    trio = Trio(group)
+    old, _, new = trio.servers
+    try:
+        neighbour.wait_served(old, 16384)
+        for number in range(20):
+            assert call(old, "BF.ADD", "key%d" % number, "item") == 1
+        assert call(old, "BF.ADD", "moves", "item") == 1
+        assert "is owned by the node" in str(call(old, "SIDECAR", "LET-GO", "5"))
+        # Its node becomes a replica of C, whose server is not there.
+        new.crash()
+        trio.nodes[0].say(nodes=[
+            node(A, trio.ports[0], "myself,slave", C, epoch=2),
+            node(C, trio.ports[2], "master", slots=REST, epoch=2)])
+        wait_until(lambda: neighbour.figures(old)["cluster_slots_waiting"] == "16384",
+                   30, "it waits")
+        # Nobody owns this one.
+        got = call(old, "SIDECAR", "LET-GO", str(MOVED))
+        assert got[:6] == [b"slots", 1, b"filters", 1, b"items", 1], got
+        assert "is not held here" in str(call(old, "SIDECAR", "LET-GO", "0-16383"))
+        got = call(old, "SIDECAR", "LET-GO", REST.replace(" ", ","))
+        assert got[:6] == [b"slots", 16383, b"filters", 20, b"items", 20], got
+        saved = Path(got[7].decode())
+        checked = subprocess.run([servers.server_binary().replace("-server", "-check"),
+                                  "verify", saved], capture_output=True)
+        assert checked.returncode == 0, checked
+        wait_until(lambda: info(old)["role"] == "slave", 30, "it follows")
+        assert neighbour.figures(old)["cluster_slots_waiting"] == "0"
+    finally:
+        trio.close()
+    # The way back.
+    other = group.node()
+    commands = tmp_path / "commands"
+    loads.load("export", "--for", "bloomery", saved, commands)
+    with other.conn() as conn:
+        conn.send(commands.read_bytes())
+        for number in range(20):
+            wait_reply(other, 1, "BF.EXISTS", "key%d" % number, "item")
+    assert call(other, "BF.EXISTS", "moves", "item") == 0

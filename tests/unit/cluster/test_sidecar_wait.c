@@ -210,3 +210,71 @@ TEST(what_was_given_once_is_not_what_is_here_now)
     mem_free(of_b);
     mem_free(held_by_c);
 }
+
+static bool
+let_go(struct rig *rig, unsigned first, unsigned last, bool saved)
+{
+    struct slot_set set = { { 0 } };
+    struct slot_set exported;
+    char reason[128];
+
+    for (unsigned slot = first; slot <= last; slot++) {
+        slot_set_add(&set, slot);
+    }
+    if (!sidecar_let_go(rig->sidecar, &set, &exported, reason,
+                        sizeof(reason))) {
+        return false;
+    }
+    sidecar_let_go_end(rig->sidecar, &set, &exported, saved, rig->now_ms);
+    return true;
+}
+
+TEST(an_operator_lets_go_what_nobody_takes)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct slot_set held;
+    struct rig rig;
+
+    begin(&rig, file);
+    for (int round = 0; round < 3; round++) { /* B's daemon is silent */
+        rig_answer_survey(&rig, NULL, NULL, NULL);
+        rig_tick(&rig, 1200);
+    }
+    holdings_slots(file, &held);
+    assert_false(follows_b(&rig));
+    assert_false(let_go(&rig, 16000, 16383, true)); /* not held */
+    assert_true(let_go(&rig, 0, 9, false));         /* the disk failed */
+    assert_true(let_go(&rig, 0, 9, true));
+    assert_false(let_go(&rig, 5, 5, true));
+    rig_tick(&rig, 50);
+    assert_false(follows_b(&rig));
+    assert_int_equal(slot_set_count(&rig.sidecar->waiting),
+                     slot_set_count(&held) - 10);
+    assert_int_equal(rig.kept.held[9], 0);
+    assert_int_equal(rig.kept.held[10], 2);
+    assert_true(let_go(&rig, 10, slot_set_count(&held) - 1, true));
+    rig_tick(&rig, 50);
+    assert_true(follows_b(&rig));
+    rig_fini(&rig);
+    mem_free(file);
+}
+
+TEST(slots_of_our_node_and_of_a_move_are_not_let_go)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    assert_false(let_go(&rig, 0, 3, true)); /* our node owns them */
+    rig_poll(&rig, RIG_A " 10.0.0.1:7000@17000 myself,master - 0 0 1 connected "
+                         "8-5460\n" RIG_B
+                         " 10.0.0.2:7001@17001 master - 0 1 2 connected 0-3\n");
+    rig_tick(&rig, 50);
+    assert_false(let_go(&rig, 0, 3, true)); /* B's daemon fetches them */
+    assert_true(let_go(&rig, 4, 7, true));  /* nobody owns them */
+    assert_int_equal(rig.kept.held[7], 0);
+    assert_int_equal(rig.kept.held[8], 2);
+    rig_fini(&rig);
+    mem_free(file);
+}

@@ -223,10 +223,12 @@ answers_feed(struct answers *answers, struct slice bytes)
 static void
 resolve(struct answers *answers, struct answer *ret_answer)
 {
+    /* If all texts are empty, there is no buffer. */
+    const char *texts = answers->text.data != NULL ? answers->text.data : "";
+
     for (size_t i = 0; i < answers->count; i++) {
         if (answers->values[i].type <= ANSWER_ERROR) {
-            answers->values[i].text.data =
-                answers->text.data + answers->offset[i];
+            answers->values[i].text.data = texts + answers->offset[i];
         }
     }
     *ret_answer = (struct answer){ answers->values, answers->count };

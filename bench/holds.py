@@ -15,6 +15,7 @@ import resource
 import socket
 import statistics
 import sys
+import tempfile
 import threading
 import time
 
@@ -310,6 +311,14 @@ def many_rights(bench):
                *["~user:%d:*" % i for i in range(count)], **long)
     bench.call("ACL SETUSER of 100,000 passwords", "ACL", "SETUSER", "many",
                *[">%d" % i for i in range(count)], **long)
+    bench.call("ACL SAVE of both", "ACL", "SAVE", **long)
+    bench.call("ACL LOAD of both", "ACL", "LOAD", **long)
+    peer.call("ACL", "DELUSER", "many")
+    selector = " ".join("~user:%d:*" % i for i in range(count))
+    bench.call("ACL SETUSER of a selector of 100,000", "ACL", "SETUSER", "many",
+               "(%s)" % selector, **long)
+    bench.call("ACL SAVE of it", "ACL", "SAVE", **long)
+    bench.call("ACL LOAD of it", "ACL", "LOAD", **long)
     peer.call("ACL", "DELUSER", "many")
     peer.call("ACL", "SETUSER", "hundred", "on", ">p", "+@all",
               *["~%02d:*" % i for i in range(99)], "~key:*")
@@ -318,7 +327,8 @@ def many_rights(bench):
     password = b"x" * (60_000_000 // bench.scale)
     peer.call("CONFIG", "SET", "proto-max-bulk-len", "512mb",
               "client-query-buffer-limit", "1gb")
-    peer.call("ACL", "SETUSER", "long", "on", "+@all", b">" + password)
+    bench.call("ACL SETUSER of a password of 60 MB", "ACL", "SETUSER", "long",
+               "on", "+@all", b">" + password, **long)
     bench.call("AUTH of 60 MB", "AUTH", "long", password, **long)
     names = ["key:%d" % i for i in range(1_000_000 // bench.scale)]
     keys = [b"user:" + b":" * 60_000 + b"1"] * 1_000
@@ -396,7 +406,9 @@ def run(server_binary, quick=False):
     raise_descriptors()
     options = ["--save", "", "--slowlog-log-slower-than", "-1",
                "--maxclients", "10100"]
-    with servers.Bloomery(server_binary, options=options) as server:
+    with tempfile.NamedTemporaryFile(suffix=".acl") as aclfile, \
+            servers.Bloomery(server_binary, options=options + [
+                "--aclfile", aclfile.name]) as server:
         bench = Bench(server, quick)
         with bench.peer:
             fault = large_filter(bench)

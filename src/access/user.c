@@ -50,9 +50,12 @@ user_name_is_valid(struct slice name)
     return name.len > 0 && !slice_has_space(name);
 }
 
+static void end_part(struct user_rules *rules);
+
 void
 user_rules_fini(struct user_rules *rules)
 {
+    end_part(rules);
     buf_wipe(&rules->passwords);
     item_index_fini(&rules->known);
     selector_free_list(rules->root.next);
@@ -69,6 +72,7 @@ user_rules_copy(const struct user_rules *from, struct user_rules *ret_rules)
 
     copy.passwords = (struct buf){ 0 };
     copy.known = (struct item_index){ 0 };
+    copy.part = NULL;
     buf_append_slice(&copy.passwords, buf_slice(&from->passwords));
     done = !copy.passwords.failed;
     if (!selector_copy(&from->root, &copy.root)) {
@@ -204,33 +208,15 @@ apply_password(struct user_rules *rules, char how, struct slice text)
 
 /* ---- selectors ----------------------------------------------------------- */
 
-/* Adds the selector of "(rule rule ...)". A file could not say where it ends if
- * another of its rules ended in a parenthesis. */
-static const char *
-add_selector(struct user_rules *rules, struct slice text)
+static void
+add_selector(struct user_rules *rules, struct selector *selector)
 {
-    struct selector *selector = mem_try_zalloc(sizeof(*selector));
     struct selector **end = &rules->root.next;
-    struct slice left = { text.data + 1, text.len - 2 }, rule;
-    const char *error = NULL;
 
-    if (selector == NULL) {
-        return SELECTOR_NO_MEMORY;
-    }
-    while (error == NULL && slice_next_word(&left, &rule)) {
-        error = rule.data[rule.len - 1] == ')' ? SELECTOR_SYNTAX
-                                               : selector_apply(selector, rule);
-    }
-    selector_settle(selector);
-    if (error != NULL) {
-        selector_free_list(selector);
-        return error;
-    }
     while (*end != NULL) {
         end = &(*end)->next;
     }
     *end = selector;
-    return NULL;
 }
 
 static void
@@ -290,54 +276,198 @@ apply(struct user_rules *rules, struct slice rule)
     case '!':
         return apply_password(rules, rule.data[0],
                               (struct slice){ rule.data + 1, rule.len - 1 });
-    case '(':
-        return add_selector(rules, rule);
     default:
         return selector_apply(&rules->root, rule);
     }
 }
 
-/* Appends the words of the next rule, and moves *at behind it. False: it is a
- * selector that does not end. */
-static bool
-join_words(const struct slice *words, size_t count, size_t *at, struct buf *to)
+/* ---- rules in pieces ----------------------------------------------------- */
+
+enum {
+    PIECE_RULES = 256,           /* of a selector, in one call */
+    PIECE_PASSWORD = 128 * 1024, /* bytes in one call */
+    SHOWN_BYTES = 1024           /* of a refused rule */
+};
+
+struct user_part {
+    struct slice text; /* the rule */
+    struct buf joined; /* its words, if it has several */
+    size_t end;        /* the word behind it */
+    struct selector *selector;
+    struct slice left; /* of the rules of the selector */
+    struct auth_sum sum;
+};
+
+static void
+end_part(struct user_rules *rules)
 {
-    bool selector = words[*at].len > 0 && words[*at].data[0] == '(';
-    bool ends = !selector;
+    struct user_part *part = rules->part;
 
-    do {
-        struct slice word = words[(*at)++];
+    if (part != NULL) {
+        auth_sum_cleanse(&part->sum);
+        selector_free_list(part->selector);
+        buf_wipe(&part->joined);
+        mem_free(part);
+        rules->part = NULL;
+    }
+}
 
-        buf_append_slice(to, slice_of(to->len > 0 ? " " : ""));
-        buf_append_slice(to, word);
-        ends = ends || (word.len > 0 && word.data[word.len - 1] == ')');
-    } while (!ends && *at < count);
+static bool
+is_password(struct slice rule)
+{
+    return rule.len > 0 && (rule.data[0] == '>' || rule.data[0] == '<');
+}
+
+static bool
+takes_pieces(struct slice word)
+{
+    return (word.len > 0 && word.data[0] == '(') ||
+           (is_password(word) && word.len > PIECE_PASSWORD);
+}
+
+/* Joins the words of a selector. False: it does not end. */
+static bool
+join_words(const struct slice *words, size_t count, struct user_part *part)
+{
+    bool ends = false;
+
+    while (!ends && part->end < count) {
+        struct slice word = words[part->end++];
+
+        buf_append_slice(&part->joined,
+                         slice_of(part->joined.len > 0 ? " " : ""));
+        buf_append_slice(&part->joined, word);
+        ends = word.len > 0 && word.data[word.len - 1] == ')';
+    }
+    part->text = buf_slice(&part->joined);
     return ends;
 }
 
-bool
+/* Begins a rule. On false *ret_reason says why, NULL: a selector that does not
+ * end. */
+static bool
+begin_part(struct user_rules *rules, const struct slice *words, size_t count,
+           size_t at, const char **ret_reason)
+{
+    struct user_part *part = mem_try_zalloc(sizeof(*part));
+    struct slice word = words[at];
+
+    rules->part = part;
+    *ret_reason = SELECTOR_NO_MEMORY;
+    if (part == NULL) {
+        return false;
+    }
+    part->end = at + 1;
+    part->text = word;
+    if (is_password(word)) {
+        return true;
+    }
+    if (word.data[word.len - 1] != ')') {
+        part->end = at;
+        if (!join_words(words, count, part)) {
+            part->text = word; /* only the first word is shown */
+            *ret_reason = part->joined.failed ? SELECTOR_NO_MEMORY : NULL;
+            return false;
+        }
+        if (part->joined.failed) {
+            part->text = word;
+            return false;
+        }
+    }
+    part->selector = mem_try_zalloc(sizeof(*part->selector));
+    part->left = (struct slice){ part->text.data + 1, part->text.len - 2 };
+    return part->selector != NULL;
+}
+
+static enum user_applied
+judge(const char *reason)
+{
+    return reason == NULL ? USER_APPLIED : USER_REFUSED;
+}
+
+/* A file could not say where a selector ends if another of its rules ended in a
+ * parenthesis. */
+static enum user_applied
+continue_selector(struct user_rules *rules, const char **ret_reason)
+{
+    struct user_part *part = rules->part;
+    struct slice rule;
+
+    for (unsigned i = 0; i < PIECE_RULES; i++) {
+        if (!slice_next_word(&part->left, &rule)) {
+            selector_settle(part->selector);
+            add_selector(rules, part->selector);
+            part->selector = NULL;
+            return USER_APPLIED;
+        }
+        *ret_reason = rule.data[rule.len - 1] == ')'
+                          ? SELECTOR_SYNTAX
+                          : selector_apply(part->selector, rule);
+        if (*ret_reason != NULL) {
+            return USER_REFUSED;
+        }
+    }
+    return USER_IN_PART;
+}
+
+static enum user_applied
+continue_password(struct user_rules *rules, const char **ret_reason)
+{
+    struct user_part *part = rules->part;
+    struct slice password = { part->text.data + 1, part->text.len - 1 };
+    unsigned char digest[AUTH_DIGEST];
+
+    if (!auth_sum_add(&part->sum, password, PIECE_PASSWORD, digest)) {
+        return USER_IN_PART;
+    }
+    *ret_reason = part->text.data[0] == '>' ? add_password(rules, digest)
+                                            : remove_password(rules, digest);
+    return judge(*ret_reason);
+}
+
+/* Ends a rule. What is kept of a refused one is enough to show it. */
+static enum user_applied
+end_rule(enum user_applied applied, const char *reason, struct slice text,
+         struct user_refusal *ret_refusal)
+{
+    if (applied == USER_REFUSED) {
+        *ret_refusal = (struct user_refusal){ .reason = reason };
+        text.len = text.len < SHOWN_BYTES ? text.len : SHOWN_BYTES;
+        buf_append_slice(&ret_refusal->words, text);
+    }
+    return applied;
+}
+
+enum user_applied
 user_rules_apply_next(struct user_rules *rules, const struct slice *words,
                       size_t count, size_t *at,
                       struct user_refusal *ret_refusal)
 {
-    struct user_refusal refusal = { 0 };
-    size_t first = *at;
-    bool done = join_words(words, count, at, &refusal.words);
+    struct slice word = words[*at];
+    const char *reason = NULL;
+    enum user_applied applied;
 
-    if (!done) {
-        refusal.words.len = words[first].len; /* only the first is shown */
-    } else {
-        refusal.reason = refusal.words.failed
-                             ? SELECTOR_NO_MEMORY
-                             : apply(rules, buf_slice(&refusal.words));
-        done = refusal.reason == NULL;
+    if (!takes_pieces(word)) {
+        ++*at;
+        reason = apply(rules, word);
+        return end_rule(judge(reason), reason, word, ret_refusal);
     }
-    if (done) {
-        buf_wipe(&refusal.words);
+    if (rules->part == NULL && !begin_part(rules, words, count, *at, &reason)) {
+        applied = USER_REFUSED;
     } else {
-        *ret_refusal = refusal;
+        applied = is_password(word) ? continue_password(rules, &reason)
+                                    : continue_selector(rules, &reason);
     }
-    return done;
+    if (applied == USER_IN_PART) {
+        return applied;
+    }
+    if (rules->part != NULL) {
+        *at = rules->part->end;
+        word = rules->part->text;
+    }
+    applied = end_rule(applied, reason, word, ret_refusal);
+    end_part(rules);
+    return applied;
 }
 
 void
@@ -353,13 +483,13 @@ bool
 user_rules_apply(struct user_rules *rules, const struct slice *words,
                  size_t count, struct user_refusal *ret_refusal)
 {
-    bool done = true;
+    enum user_applied applied = USER_APPLIED;
 
-    for (size_t at = 0; done && at < count;) {
-        done = user_rules_apply_next(rules, words, count, &at, ret_refusal);
+    for (size_t at = 0; applied != USER_REFUSED && at < count;) {
+        applied = user_rules_apply_next(rules, words, count, &at, ret_refusal);
     }
     user_rules_settle(rules);
-    return done;
+    return applied != USER_REFUSED;
 }
 
 /* ---- as text ------------------------------------------------------------- */
@@ -371,7 +501,9 @@ put_passwords(const struct user_rules *rules, struct buf *text)
 
     for (size_t at = 0; at < rules->passwords.len; at += AUTH_DIGEST) {
         hex_put_bytes(hex, digest_at(rules, at), AUTH_DIGEST);
-        buf_printf(text, "#%s ", hex);
+        buf_append_slice(text, slice_lit("#"));
+        buf_append(text, hex, (size_t)2 * AUTH_DIGEST);
+        buf_append_slice(text, slice_lit(" "));
     }
 }
 

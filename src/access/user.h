@@ -13,6 +13,8 @@
 
 #include <stdatomic.h>
 
+struct user_part; /* user.c */
+
 struct user_rules {
     bool on, nopass;
     bool sanitize, skip_sanitize; /* Redis's; DUMP payloads are always checked
@@ -20,6 +22,7 @@ struct user_rules {
     struct buf passwords;         /* digests, one after the other */
     struct item_index known;      /* of them, while rules are applied */
     struct selector root;         /* root.next: the other selectors */
+    struct user_part *part; /* of a rule that is applied in pieces; NULL */
 };
 
 struct user {
@@ -63,12 +66,15 @@ MUST_CHECK bool user_rules_apply(struct user_rules *rules,
                                  const struct slice *words, size_t count,
                                  struct user_refusal *ret_refusal);
 
-/* Applies the rule that begins at the word *at, and moves *at behind it. Behind
- * the last one, user_rules_settle() frees what helps to apply many. */
-MUST_CHECK bool user_rules_apply_next(struct user_rules *rules,
-                                      const struct slice *words, size_t count,
-                                      size_t *at,
-                                      struct user_refusal *ret_refusal);
+/* Applies the rule that begins at the word *at, and moves *at behind it. A long
+ * selector or password takes several calls, with the same words: until then
+ * USER_IN_PART. Behind the last rule, user_rules_settle() frees what helps to
+ * apply many. */
+enum user_applied { USER_APPLIED, USER_IN_PART, USER_REFUSED };
+MUST_CHECK enum user_applied
+user_rules_apply_next(struct user_rules *rules, const struct slice *words,
+                      size_t count, size_t *at,
+                      struct user_refusal *ret_refusal);
 void user_rules_settle(struct user_rules *rules);
 
 /* Makes the password the only one; an empty one means that none is needed. */

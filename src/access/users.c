@@ -248,18 +248,29 @@ compare_names(const void *a, const void *b)
     return order != 0 ? order : x->len < y->len ? -1 : x->len > y->len;
 }
 
-struct user **
-users_sorted(const struct users *users, size_t *ret_count)
+/* Returns all users in any order; NULL without memory. */
+static struct user **
+list_all(const struct users *users, size_t *ret_count)
 {
     struct gathering to = { .list = mem_try_alloc(users->by_name.count *
                                                   sizeof(void *)) };
 
     if (to.list != NULL) {
         (void)map_each(&users->by_name, gather, &to);
-        qsort(to.list, to.count, sizeof(void *), compare_names);
         *ret_count = to.count;
     }
     return to.list;
+}
+
+struct user **
+users_sorted(const struct users *users, size_t *ret_count)
+{
+    struct user **list = list_all(users, ret_count);
+
+    if (list != NULL) {
+        qsort(list, *ret_count, sizeof(void *), compare_names);
+    }
+    return list;
 }
 
 /* ---- drafts -------------------------------------------------------------- */
@@ -323,6 +334,52 @@ users_draft_complete(struct users_draft *draft, const struct users *users)
     }
     user = users_draft_add(draft, STANDARD, &no_memory);
     return user != NULL && make_standard(&user->rules, users);
+}
+
+void
+users_draft_sort(struct users_draft *draft)
+{
+    if (draft->count > 0) {
+        qsort(draft->list, draft->count, sizeof(void *), compare_names);
+    }
+}
+
+void
+users_copy_fini(struct users_copy *copy)
+{
+    users_draft_free(&copy->draft);
+    mem_free(copy->users);
+    *copy = (struct users_copy){ 0 };
+}
+
+static bool
+copy_user(struct users_draft *draft, const struct user *from)
+{
+    bool no_memory;
+    struct user *user = users_draft_add(draft, user_name(from), &no_memory);
+
+    return user != NULL && user_rules_copy(&from->rules, &user->rules);
+}
+
+enum users_copied
+users_copy_next(const struct users *users, struct users_copy *copy)
+{
+    uint64_t changes = atomic_load(&users->changes);
+
+    if (copy->users == NULL || copy->changes != changes) {
+        users_copy_fini(copy);
+        copy->changes = changes;
+        copy->users = list_all(users, &copy->count);
+        if (copy->users == NULL) {
+            return USERS_COPY_NO_MEMORY;
+        }
+    }
+    if (copy->draft.count == copy->count) {
+        return USERS_COPY_ALL;
+    }
+    return copy_user(&copy->draft, copy->users[copy->draft.count])
+               ? USERS_COPY_ONE
+               : USERS_COPY_NO_MEMORY;
 }
 
 /* A user that stays keeps its place in memory, to which sessions point. */

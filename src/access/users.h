@@ -91,6 +91,25 @@ struct user *users_draft_add(struct users_draft *draft, struct slice name,
 MUST_CHECK bool users_draft_complete(struct users_draft *draft,
                                      const struct users *users);
 
+/* A draft that is made of the server's users, some at a time. All zero: at its
+ * beginning. */
+struct users_copy {
+    struct users_draft draft;
+    struct user **users; /* borrowed, while `changes` is the same */
+    size_t count;
+    uint64_t changes;
+};
+
+/* Copies the next user. If a user was changed since the last call, begins anew.
+ * Ends with all users, as of one moment. */
+enum users_copied { USERS_COPY_ONE, USERS_COPY_ALL, USERS_COPY_NO_MEMORY };
+MUST_CHECK enum users_copied users_copy_next(const struct users *users,
+                                             struct users_copy *copy);
+void users_copy_fini(struct users_copy *copy);
+
+/* Brings the list in the order of names. */
+void users_draft_sort(struct users_draft *draft);
+
 /* Replaces all users by the draft, which is empty then. Sessions keep their
  * user if the draft has one of the same name. Cannot fail. */
 void users_take(struct users *users, struct users_draft *draft);

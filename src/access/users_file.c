@@ -144,8 +144,8 @@ next_line(struct slice *text)
 }
 
 bool
-users_file_read(const struct users *users, const char *path, struct slice text,
-                struct users_draft *ret_draft, struct buf *ret_error)
+users_file_parse(const char *path, struct slice text,
+                 struct users_draft *ret_draft, struct buf *ret_error)
 {
     struct users_draft draft = { 0 };
     struct reading reading = { .path = path,
@@ -156,15 +156,30 @@ users_file_read(const struct users *users, const char *path, struct slice text,
         reading.line++;
         read_line(&reading, next_line(&text));
     }
-    if (!users_draft_complete(&draft, users)) {
-        fail(&reading, ": ", SELECTOR_NO_MEMORY);
-    }
     mem_free(reading.words);
     if (ret_error->len > 0 || ret_error->failed) {
         buf_append_slice(ret_error,
                          slice_lit("WARNING: ACL errors detected, no change to "
                                    "the previously active ACL rules was "
                                    "performed"));
+        users_draft_free(&draft);
+        return false;
+    }
+    *ret_draft = draft;
+    return true;
+}
+
+bool
+users_file_read(const struct users *users, const char *path, struct slice text,
+                struct users_draft *ret_draft, struct buf *ret_error)
+{
+    struct users_draft draft = { 0 };
+
+    if (!users_file_parse(path, text, &draft, ret_error)) {
+        return false;
+    }
+    if (!users_draft_complete(&draft, users)) {
+        buf_append_slice(ret_error, slice_of(SELECTOR_NO_MEMORY));
         users_draft_free(&draft);
         return false;
     }
@@ -186,25 +201,22 @@ put(struct user *const *list, size_t count, struct buf *text)
 
 /* Whether the text makes these users again. Appends why not. */
 static bool
-reads_back(const struct users *users, struct slice text, struct buf *ret_error)
+reads_back(struct slice text, struct buf *ret_error)
 {
     struct users_draft draft = { 0 };
     struct buf again = { 0 };
-    bool same = true;
+    bool same;
 
     if (text.len > CONF_FILE_MAX) {
         buf_printf(ret_error, "the users need %zu bytes, and ACL LOAD reads %d",
                    text.len, CONF_FILE_MAX);
         return false;
     }
-    if (!users_file_read(users, "aclfile", text, &draft, ret_error)) {
+    if (!users_file_parse("aclfile", text, &draft, ret_error)) {
         return false;
     }
-    for (size_t i = 0; same && i < draft.count; i++) {
-        user_put(draft.list[i], &again);
-        buf_append_slice(&again, slice_lit("\n"));
-    }
-    same = !again.failed && slice_equal(buf_slice(&again), text);
+    same = put(draft.list, draft.count, &again) && again.data != NULL &&
+           slice_equal(buf_slice(&again), text);
     if (!same) {
         buf_append_slice(ret_error, slice_lit("the text of the users does not "
                                               "make them again"));
@@ -215,17 +227,13 @@ reads_back(const struct users *users, struct slice text, struct buf *ret_error)
 }
 
 bool
-users_file_write(const struct users *users, struct buf *text,
+users_file_write(struct users_draft *draft, struct buf *text,
                  struct buf *ret_error)
 {
-    size_t count;
-    struct user **list = users_sorted(users, &count);
-    bool done = list != NULL && put(list, count, text);
-
-    mem_free(list);
-    if (!done) {
+    users_draft_sort(draft);
+    if (!put(draft->list, draft->count, text)) {
         buf_append_slice(ret_error, slice_of(SELECTOR_NO_MEMORY));
         return false;
     }
-    return reads_back(users, buf_slice(text), ret_error);
+    return reads_back(buf_slice(text), ret_error);
 }

@@ -2,7 +2,7 @@
  *
  * The text of an aclfile: one line "user NAME RULE ..." for each user, as ACL
  * LIST shows it; empty lines and comments (#) are skipped. Pure, but for the
- * table that it reads.
+ * table of which users_file_read asks for the default user.
  */
 #pragma once
 
@@ -16,7 +16,13 @@ MUST_CHECK bool users_file_read(const struct users *users, const char *path,
                                 struct users_draft *ret_draft,
                                 struct buf *ret_error);
 
-/* Appends the text, and reads it back. False: a later start could not make the
- * same users of it, and *ret_error says why. */
-MUST_CHECK bool users_file_write(const struct users *users, struct buf *text,
+/* The same, for any thread; the caller adds the default user. */
+MUST_CHECK bool users_file_parse(const char *path, struct slice text,
+                                 struct users_draft *ret_draft,
+                                 struct buf *ret_error);
+
+/* Appends the text of the users of a draft, which it sorts, and reads it back.
+ * False: a later start could not make the same users of it, and *ret_error says
+ * why. Any thread. */
+MUST_CHECK bool users_file_write(struct users_draft *draft, struct buf *text,
                                  struct buf *ret_error);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The caller makes the text of a file, inside its section of the gate, so that
- * the thread needs no copy of options and users.
+ * The caller makes the text of options, inside its section of the gate, so that
+ * the thread needs no copy of them. Users may be many: their text is work of
+ * the thread.
  */
 #include "admin/conf_file.h"
 
@@ -30,6 +31,7 @@ struct conf_file_job {
     bool again;                   /* writes what the thread remembers */
     const char *succeeds, *fails; /* what the log says */
     struct conf_error error;
+    struct conf_file_work work; /* {0}: there is none */
     struct buf text;
     char path[CONF_REWRITTEN_PATH_MAX];
 };
@@ -185,6 +187,18 @@ write_all_again(struct conf_file_job *job)
     return error;
 }
 
+/* A command waits for it, which gets no more memory than others. */
+static bool
+run_work(struct conf_file_job *job)
+{
+    enum mem_claim before = mem_set_claim(MEM_FILL);
+    bool done = job->work.run == NULL ||
+                job->work.run(job->work.ctx, job->path, &job->text);
+
+    (void)mem_set_claim(before);
+    return done;
+}
+
 static int
 transfer(struct conf_file_job *job)
 {
@@ -193,10 +207,16 @@ transfer(struct conf_file_job *job)
     if (job->again) {
         return write_all_again(job);
     }
+    if (!job->reads && !run_work(job)) {
+        job->failed = true;
+        conf_error_set(&job->error, "%s: its new text is refused", job->path);
+        return 0;
+    }
     error = job->reads ? conf_file_read(job->path, &job->text)
                        : write_text(job->path, buf_slice(&job->text));
     if (error == 0) {
         remember(job->file, job->path, buf_slice(&job->text));
+        (void)(job->reads && run_work(job));
     }
     return error;
 }
@@ -227,6 +247,9 @@ conf_file_forget(struct conf_file_job *job)
 {
     if (atomic_fetch_sub(&job->owners, 1) == 1) {
         buf_wipe(&job->text);
+        if (job->work.free != NULL) {
+            job->work.free(job->work.ctx);
+        }
         mem_free(job);
     }
 }
@@ -313,6 +336,7 @@ start(struct conf_file *file, struct conf_file_job *job, bool wait,
     if (err == OK) {
         *ret_job = job;
     } else {
+        job->work = (struct conf_file_work){ 0 };
         conf_file_forget(job);
     }
     return err;
@@ -338,21 +362,20 @@ conf_file_begin(struct conf_file *file, const struct conf *conf, bool wait,
 }
 
 enum err
-conf_file_begin_text(struct conf_file *file, const char *path, struct buf *text,
-                     bool wait, struct conf_file_job **ret_job)
+conf_file_begin_text(struct conf_file *file, const char *path, bool reads,
+                     const struct conf_file_work *work, bool wait,
+                     struct conf_file_job **ret_job)
 {
     struct conf_file_job *job = new_job(file, path);
 
     if (job == NULL) {
         return ERR_NOMEM;
     }
-    job->reads = text == NULL;
+    job->reads = reads;
+    job->work = *work;
     job->succeeds = job->reads ? "read the users" : "wrote the users";
     job->fails =
         job->reads ? "failed to read the users" : "failed to write the users";
-    if (text != NULL) {
-        buf_exchange(&job->text, text);
-    }
     return start(file, job, wait, ret_job);
 }
 
@@ -374,11 +397,11 @@ conf_file_write_again(struct conf_file *file)
     return true;
 }
 
-struct slice
-conf_file_text(const struct conf_file_job *job)
+void *
+conf_file_ctx(const struct conf_file_job *job)
 {
-    CHECK(job->reads && !job->failed);
-    return buf_slice(&job->text);
+    CHECK(conf_file_is_done(job));
+    return job->work.ctx;
 }
 
 bool

@@ -33,13 +33,24 @@ MUST_CHECK enum err conf_file_begin(struct conf_file *file,
                                     const struct conf *conf, bool wait,
                                     struct conf_file_job **ret_job);
 
-/* Likewise begins to write a text, which it takes, or with NULL to read a file:
- * conf_file_text() then borrows what was read, after a job without error. */
+/* What the thread does with the text of a file, since it may be long. */
+struct conf_file_work {
+    /* Makes the text before it is written, or uses the one that was read.
+     * False: nothing is written; ctx knows why. */
+    bool (*run)(void *ctx, const char *path, struct buf *text);
+    void (*free)(void *ctx); /* with the job */
+    void *ctx;
+};
+
+/* Likewise begins to read or write a file. Takes the work if it returns OK. */
 MUST_CHECK enum err conf_file_begin_text(struct conf_file *file,
-                                         const char *path, struct buf *text,
+                                         const char *path, bool reads,
+                                         const struct conf_file_work *work,
                                          bool wait,
                                          struct conf_file_job **ret_job);
-struct slice conf_file_text(const struct conf_file_job *job);
+
+/* Borrows the ctx of a job that is done. */
+void *conf_file_ctx(const struct conf_file_job *job);
 
 bool conf_file_is_done(const struct conf_file_job *job);
 void conf_file_wait(struct conf_file *file, const struct conf_file_job *job);

@@ -72,8 +72,8 @@ edit_user(struct request *req, struct users_edit *edit)
     enum users_edited edited;
 
     while (edit->at < count) {
-        if (!user_rules_apply_next(&edit->rules, words, count, &edit->at,
-                                   &refusal)) {
+        if (user_rules_apply_next(&edit->rules, words, count, &edit->at,
+                                  &refusal) == USER_REFUSED) {
             return refuse(req, &refusal);
         }
         if (request_is_late(req)) {
@@ -140,63 +140,145 @@ cmd_acl_deluser(struct request *req)
 
 /* ---- the aclfile --------------------------------------------------------- */
 
+/* What the thread makes a file of, or of a file. */
+struct acl_text {
+    struct users_draft draft;
+    struct buf error;
+    bool done;
+};
+
 static void
-forget(void *job)
+free_text(void *ctx)
 {
-    conf_file_forget(job);
+    struct acl_text *text = ctx;
+
+    users_draft_free(&text->draft);
+    buf_free(&text->error);
+    mem_free(text);
 }
 
-/* Begins a job, waits until it has ended, and then calls `ended`. */
-static enum err
-with_job(struct request *req, struct buf *text,
-         enum err (*ended)(struct request *req,
-                           const struct conf_file_job *job))
+static bool
+write_text(void *ctx, const char *path, struct buf *to)
 {
-    struct conf_file *file = req->service->conf_file;
-    struct conf_file_job *job = request_resumed(req);
+    struct acl_text *text = ctx;
+
+    (void)path;
+    text->done = users_file_write(&text->draft, to, &text->error);
+    return text->done;
+}
+
+static bool
+read_text(void *ctx, const char *path, struct buf *from)
+{
+    struct acl_text *text = ctx;
+
+    text->done =
+        users_file_parse(path, buf_slice(from), &text->draft, &text->error);
+    return true;
+}
+
+/* SAVE and LOAD while they work or wait. */
+struct acl_transfer {
+    bool reads;
+    struct users_copy copy;    /* of SAVE, before the job */
+    struct conf_file_job *job; /* NULL: it has not begun */
+};
+
+static void
+free_transfer(void *state)
+{
+    struct acl_transfer *transfer = state;
+
+    users_copy_fini(&transfer->copy);
+    if (transfer->job != NULL) {
+        conf_file_forget(transfer->job);
+    }
+    mem_free(transfer);
+}
+
+/* Copies users for a piece. OK: all of them. */
+static enum err
+copy_users(struct request *req, struct users_copy *copy)
+{
+    enum users_copied copied;
+
+    while ((copied = users_copy_next(req->service->users, copy)) ==
+           USERS_COPY_ONE) {
+        if (request_is_late(req)) {
+            return ERR_AGAIN;
+        }
+    }
+    return copied == USERS_COPY_ALL ? OK : ERR_NOMEM;
+}
+
+/* Begins the job. ERR_AGAIN: another one runs. */
+static enum err
+begin_job(struct request *req, struct acl_transfer *transfer)
+{
     bool waits = !request_may_pause(req);
+    struct acl_text *text = mem_try_zalloc(sizeof(*text));
+    const struct conf_file_work work = { .run = transfer->reads ? read_text
+                                                                : write_text,
+                                         .free = free_text,
+                                         .ctx = text };
+    enum err err = ERR_NOMEM;
+
+    if (text != NULL) {
+        text->draft = transfer->copy.draft;
+        err = conf_file_begin_text(req->service->conf_file,
+                                   req->service->conf->aclfile, transfer->reads,
+                                   &work, waits, &transfer->job);
+    }
+    if (err == OK) {
+        transfer->copy.draft = (struct users_draft){ 0 };
+        users_copy_fini(&transfer->copy);
+    } else {
+        mem_free(text); /* the draft stays the copy's */
+    }
+    if (err == OK && waits) {
+        conf_file_wait(req->service->conf_file, transfer->job);
+    }
+    return err;
+}
+
+/* Goes on until the job is done. */
+static enum err
+go_on(struct request *req, struct acl_transfer *transfer)
+{
     enum err err = OK;
 
-    if (job == NULL) {
-        err = conf_file_begin_text(file, req->service->conf->aclfile, text,
-                                   waits, &job);
-        if (err == ERR_AGAIN) { /* another job runs */
-            req->session->wait = CONN_FOR_EVENT;
-        }
+    if (transfer->job == NULL && !transfer->reads) {
+        err = copy_users(req, &transfer->copy);
         if (err != OK) {
             return err;
         }
-        if (!waits) {
-            request_wait(req, job, forget);
-            return ERR_AGAIN;
-        }
-        conf_file_wait(file, job);
-        err = ended(req, job);
-        conf_file_forget(job);
-        return err;
     }
-    if (!conf_file_is_done(job)) {
+    if (transfer->job == NULL) {
+        err = begin_job(req, transfer);
+    }
+    if (err == OK && !conf_file_is_done(transfer->job)) {
+        err = ERR_AGAIN;
+    }
+    if (err == ERR_AGAIN) {
         req->session->wait = CONN_FOR_EVENT;
-        return ERR_AGAIN;
     }
-    return ended(req, job);
+    return err;
 }
 
 static enum err
-check_aclfile(struct request *req)
+saved(struct request *req, const struct conf_file_job *job)
 {
-    return req->service->conf->aclfile[0] != '\0'
-               ? OK
-               : request_fail(req, ERR_CUSTOM,
-                              "This server has no ACL file: set the option "
-                              "aclfile in its configuration and restart it");
-}
-
-static enum err
-save_ended(struct request *req, const struct conf_file_job *job)
-{
+    const struct acl_text *text = conf_file_ctx(job);
     const char *error = conf_file_error(job);
 
+    if (!text->done) {
+        return text->error.failed
+                   ? ERR_NOMEM
+                   : request_fail(req, ERR_CUSTOM,
+                                  "Error saving ACLs, the old file stays: "
+                                  "%.*s",
+                                  (int)text->error.len, text->error.data);
+    }
     if (error != NULL) {
         return request_fail(req, ERR_CUSTOM, "Error saving ACLs: %s", error);
     }
@@ -204,58 +286,64 @@ save_ended(struct request *req, const struct conf_file_job *job)
     return OK;
 }
 
-enum err
-cmd_acl_save(struct request *req)
-{
-    struct buf text = { 0 }, error = { 0 };
-    enum err err = check_aclfile(req);
-
-    if (err == OK && request_resumed(req) == NULL &&
-        !users_file_write(req->service->users, &text, &error)) {
-        err = error.failed ? ERR_NOMEM
-                           : request_fail(req, ERR_CUSTOM,
-                                          "Error saving ACLs, the old file "
-                                          "stays: %.*s",
-                                          (int)error.len, error.data);
-    }
-    if (err == OK) {
-        err = with_job(req, &text, save_ended);
-    }
-    buf_free(&error);
-    buf_wipe(&text);
-    return err;
-}
-
 static enum err
-load_ended(struct request *req, const struct conf_file_job *job)
+loaded(struct request *req, const struct conf_file_job *job)
 {
     struct users *users = req->service->users;
+    struct acl_text *text = conf_file_ctx(job);
     const char *error = conf_file_error(job);
-    struct users_draft draft = { 0 };
-    struct buf errors = { 0 };
-    enum err err = OK;
 
     if (error != NULL) {
         return request_fail(req, ERR_CUSTOM, "Error loading ACLs: %s", error);
     }
-    if (users_file_read(users, req->service->conf->aclfile, conf_file_text(job),
-                        &draft, &errors)) {
-        users_take(users, &draft);
-        users_changed(req);
-        reply_ok(req->reply);
-    } else {
-        err = errors.failed ? ERR_NOMEM
-                            : request_fail(req, ERR_CUSTOM, "%.*s",
-                                           (int)errors.len, errors.data);
+    if (!text->done) {
+        return text->error.failed
+                   ? ERR_NOMEM
+                   : request_fail(req, ERR_CUSTOM, "%.*s", (int)text->error.len,
+                                  text->error.data);
     }
-    buf_free(&errors);
-    return err;
+    if (!users_draft_complete(&text->draft, users)) {
+        return ERR_NOMEM;
+    }
+    users_take(users, &text->draft);
+    users_changed(req);
+    reply_ok(req->reply);
+    return OK;
+}
+
+static enum err
+transfer_users(struct request *req, bool reads)
+{
+    struct acl_transfer *transfer = request_resumed(req);
+    enum err err;
+
+    if (req->service->conf->aclfile[0] == '\0') {
+        return request_fail(req, ERR_CUSTOM,
+                            "This server has no ACL file: set the option "
+                            "aclfile in its configuration and restart it");
+    }
+    if (transfer == NULL) {
+        transfer = mem_try_zalloc(sizeof(*transfer));
+        if (transfer == NULL) {
+            return ERR_NOMEM;
+        }
+        transfer->reads = reads;
+    }
+    err = go_on(req, transfer);
+    if (err == OK) {
+        err = reads ? loaded(req, transfer->job) : saved(req, transfer->job);
+    }
+    return request_end_piece(req, err, transfer, free_transfer, 0);
+}
+
+enum err
+cmd_acl_save(struct request *req)
+{
+    return transfer_users(req, false);
 }
 
 enum err
 cmd_acl_load(struct request *req)
 {
-    enum err err = check_aclfile(req);
-
-    return err == OK ? with_job(req, NULL, load_ended) : err;
+    return transfer_users(req, true);
 }

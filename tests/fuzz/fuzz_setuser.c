@@ -17,6 +17,23 @@
 
 enum { END = 255, WORDS_MAX = 64, ASKED = 3 /* words of a command */ };
 
+/* Writes all users, as ACL SAVE does. */
+static bool
+write_all(const struct users *users, struct buf *text, struct buf *errors)
+{
+    struct users_copy copy = { 0 };
+    enum users_copied copied;
+    bool done;
+
+    do {
+        copied = users_copy_next(users, &copy);
+    } while (copied == USERS_COPY_ONE);
+    done =
+        copied == USERS_COPY_ALL && users_file_write(&copy.draft, text, errors);
+    users_copy_fini(&copy);
+    return done;
+}
+
 static size_t
 take_words(struct slice *input, struct slice *ret_words)
 {
@@ -92,7 +109,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     command_table_init(command_rows);
     users = users_new();
     set_users(users, input);
-    CHECK(users_file_write(users, &text, &errors) && errors.len == 0);
+    CHECK(write_all(users, &text, &errors) && errors.len == 0);
     CHECK(users_file_read(users, "f", buf_slice(&text), &draft, &errors));
     list = users_sorted(users, &count);
     CHECK(list != NULL && count == draft.count);

@@ -152,3 +152,90 @@ TEST(names_have_no_blanks)
     assert_false(user_name_is_valid(slice_lit("a\n")));
     assert_false(user_name_is_valid(slice_lit("a\0b")));
 }
+
+/* Applies a rule of two words, and counts the calls. */
+static unsigned
+calls_for(struct user_rules *rules, struct slice first, struct slice second,
+          enum user_applied *ret_applied)
+{
+    const struct slice words[] = { first, second };
+    struct user_refusal refusal = { 0 };
+    unsigned calls = 0;
+    size_t at = 0;
+
+    do {
+        *ret_applied = user_rules_apply_next(rules, words, 2, &at, &refusal);
+        calls++;
+    } while (*ret_applied == USER_IN_PART);
+    assert_null(rules->part);
+    assert_true(*ret_applied == USER_REFUSED || at > 0);
+    assert_true(refusal.words.len <= 1024);
+    buf_free(&refusal.words);
+    user_rules_settle(rules);
+    return calls;
+}
+
+TEST(long_selectors_and_passwords_are_applied_in_pieces)
+{
+    struct user_rules rules = { 0 };
+    struct buf selector = { 0 }, password = { 0 };
+    unsigned char digest[AUTH_DIGEST];
+    enum user_applied applied;
+
+    command_table_init(command_rows);
+    buf_append_slice(&selector, slice_lit("(+get"));
+    for (unsigned i = 0; i < 1000; i++) {
+        buf_printf(&selector, " ~key:%u", i);
+    }
+    buf_append_slice(&password, slice_lit(">"));
+    while (password.len <= (size_t)1 << 20) {
+        buf_append_slice(&password, slice_lit("0123456789abcdef"));
+    }
+    assert_true(calls_for(&rules, buf_slice(&selector), slice_lit("~x)"),
+                          &applied) > 3);
+    assert_int_equal(USER_APPLIED, applied);
+    assert_non_null(rules.root.next);
+    assert_non_null(memmem(rules.root.next->keys.data,
+                           rules.root.next->keys.len, "key:999", 7));
+    assert_true(calls_for(&rules, buf_slice(&selector), slice_lit("no)"),
+                          &applied) > 3);
+    assert_int_equal(USER_REFUSED, applied);
+    assert_null(rules.root.next->next);
+    assert_int_equal(
+        1, calls_for(&rules, buf_slice(&selector), slice_lit("~x"), &applied));
+    assert_int_equal(USER_REFUSED, applied); /* it does not end */
+
+    assert_true(
+        calls_for(&rules, buf_slice(&password), slice_lit(""), &applied) > 7);
+    assert_int_equal(USER_APPLIED, applied);
+    auth_hash((struct slice){ password.data + 1, password.len - 1 }, digest);
+    assert_true(user_rules_fit(&rules, digest));
+    password.data[0] = '<';
+    assert_true(
+        calls_for(&rules, buf_slice(&password), slice_lit(""), &applied) > 7);
+    assert_false(user_rules_fit(&rules, digest));
+    user_rules_fini(&rules);
+    buf_free(&selector);
+    buf_free(&password);
+}
+
+TEST(a_rule_that_is_begun_goes_with_its_user)
+{
+    struct user_rules rules = { 0 };
+    struct user_refusal refusal = { 0 };
+    struct buf password = { 0 };
+    struct slice word;
+    size_t at = 0;
+
+    buf_append_slice(&password, slice_lit(">"));
+    while (password.len <= (size_t)1 << 18) {
+        buf_append_slice(&password, slice_lit("0123456789abcdef"));
+    }
+    word = buf_slice(&password);
+    assert_int_equal(USER_IN_PART,
+                     user_rules_apply_next(&rules, &word, 1, &at, &refusal));
+    assert_int_equal(0, at);
+    user_rules_fini(&rules);
+    assert_null(rules.part);
+    buf_free(&password);
+}

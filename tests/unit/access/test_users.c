@@ -159,3 +159,50 @@ TEST(users_are_sorted_by_their_names)
     mem_free(list);
     users_free(users);
 }
+
+TEST(a_copy_of_all_users_is_of_one_moment)
+{
+    struct users *users = users_new_for_test();
+    struct users_copy copy = { 0 };
+
+    (void)users_must(users, "b", "on ~x");
+    (void)users_must(users, "a", "");
+    assert_int_equal(USERS_COPY_ONE, users_copy_next(users, &copy));
+    assert_int_equal(USERS_COPY_ONE, users_copy_next(users, &copy));
+    (void)users_must(users, "b", "~y");
+    assert_true(users_delete(users, slice_lit("a")));
+    assert_int_equal(USERS_COPY_ONE, users_copy_next(users, &copy));
+    assert_int_equal(1, copy.draft.count); /* it has begun anew */
+    assert_int_equal(USERS_COPY_ONE, users_copy_next(users, &copy));
+    assert_int_equal(USERS_COPY_ALL, users_copy_next(users, &copy));
+    assert_int_equal(2, copy.draft.count);
+    users_draft_sort(&copy.draft);
+    assert_string_equal("b", copy.draft.list[0]->name);
+    assert_int_equal(users_find(users, slice_lit("b"))->rules.root.keys.len,
+                     copy.draft.list[0]->rules.root.keys.len);
+    (void)users_must(users, "c", "");
+    assert_int_equal(USERS_COPY_ONE, users_copy_next(users, &copy));
+    users_copy_fini(&copy);
+    users_free(users);
+}
+
+TEST(a_copy_of_users_survives_every_allocation_failure)
+{
+    bool fired = true;
+
+    for (unsigned nth = 1; fired; nth++) {
+        struct users *users = users_new_for_test();
+        struct users_copy copy = { 0 };
+        enum users_copied copied;
+
+        (void)users_must(users, "u", "on >p ~a (~b +get)");
+        mem_fail_at(nth);
+        do {
+            copied = users_copy_next(users, &copy);
+        } while (copied == USERS_COPY_ONE);
+        fired = mem_fail_clear();
+        assert_int_equal(fired ? USERS_COPY_NO_MEMORY : USERS_COPY_ALL, copied);
+        users_copy_fini(&copy);
+        users_free(users);
+    }
+}

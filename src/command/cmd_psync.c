@@ -49,11 +49,9 @@ check_psync(struct request *req, const struct handover *handover)
     if (service->replication.hand_over == NULL || req->session->conn == NULL) {
         return request_fail(req, ERR_CUSTOM, "this server has no replication");
     }
-    if (req->session->introduction->pulls &&
-        (handover->failover || handover->history[0] != '\0')) {
-        return request_fail(
-            req, ERR_CUSTOM,
-            "after REPLCONF slots, only PSYNC ? -1 is possible");
+    if (req->session->introduction->pulls && handover->failover) {
+        return request_fail(req, ERR_CUSTOM,
+                            "after REPLCONF slots, PSYNC has no FAILOVER");
     }
     /* A replica that takes over (FAILOVER) is served by any server. */
     if (service->role.replica && !handover->failover &&

@@ -116,7 +116,7 @@ trim(struct primary *primary)
 static bool
 can_continue(const struct primary *primary, const struct primary_hello *hello)
 {
-    return !hello->pulls && hello->history[0] != '\0' &&
+    return hello->history[0] != '\0' &&
            hello->position >= backlog_first(primary->backlog) &&
            hello->position <= backlog_sealed(primary->backlog) &&
            history_covers(&primary->history, slice_of(hello->history),

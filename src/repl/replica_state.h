@@ -70,6 +70,7 @@ struct replica_retry {
     uint64_t jitter;       /* state of a generator */
     uint64_t bad_position; /* of the last bad seal, or REPLICA_NO_POSITION */
     bool distrusted;       /* ask for a snapshot */
+    bool renews;           /* only the handshake is due: a claim goes on, too */
 };
 
 enum {

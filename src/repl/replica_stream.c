@@ -35,6 +35,7 @@ apply_group(struct replica *replica, const struct wire_piece *piece,
         return false;
     case REPLICA_RENEW:
         replica_link_explain(replica, "%s", reason);
+        replica->retry.renews = true;
         replica_link_lose(replica, now_ms);
         return true;
     case REPLICA_REFUSED:

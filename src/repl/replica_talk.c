@@ -91,9 +91,11 @@ ask(struct replica *replica, uint64_t now_ms)
 
     replica->link.asked = (struct replica_place){ 0 };
     replica->hooks.where(replica->hooks.ctx, &replica->link.asked);
-    if (replica->retry.distrusted || replica->slots[0] != '\0') {
+    if (replica->retry.distrusted ||
+        (replica->slots[0] != '\0' && !replica->retry.renews)) {
         replica->link.asked = (struct replica_place){ 0 };
     }
+    replica->retry.renews = false;
     if (replica->link.asked.history[0] != '\0') {
         (void)snprintf(position, sizeof(position), "%" PRIu64,
                        replica->link.asked.position);

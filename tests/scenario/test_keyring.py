@@ -9,7 +9,8 @@ import signal
 
 import pytest
 
-from lib import replicas, resp, servers
+from lib import replicas, resp, servers, slot_copy
+from lib import tls as certificates
 from lib.servers import wait_until
 
 
@@ -218,3 +219,101 @@ def test_keyed_filters_draw_a_seed_unless_one_is_given(start_server, dialect):
                           "ITEMS", "x")
             one, other = conn.call("DEBUG", "DIGEST-VALUE", "c", "d")
             assert one == other
+
+
+def foreign_dump(group):
+    """A dump of a filter with the secret of a server of its own, the secret's file and
+    its fingerprint."""
+    away = group.node()
+    with away.conn() as conn:
+        fill(conn, "{in1}foreign")
+        return conn.call("DUMP", "{in1}foreign"), secret_file(away), fingerprint(conn)
+
+
+def learn(server, file, found):
+    folder = os.path.join(server.folder, "hash-secrets")
+    os.makedirs(folder, 0o700, exist_ok=True)
+    shutil.copy(file, os.path.join(folder, found))
+    server.child.send_signal(signal.SIGHUP)
+
+
+def test_a_claim_learns_the_secrets_of_the_snapshot_and_of_the_stream(
+        group, member, tmp_path):
+    """The links use TLS with client certificates, and a user of few rights. The new
+    secret of the stream costs no second snapshot."""
+    files = certificates.Files(tmp_path)
+    dump, file, foreign = foreign_dump(group)
+    users = tmp_path / "users.acl"
+    users.write_text("user default on nopass ~* &* +@all\n"
+                     "user repl on >pw ~* -@all +psync +replconf +ping\n")
+
+    def made():
+        port = servers.free_port()
+        server = member("--appendonly", "yes", *files.options(port, "--tls-replication",
+                                                              "yes"),
+                        "--aclfile", users, "--masteruser", "repl", "--masterauth", "pw")
+        server.tls_port = port
+        return server
+    source, target = made(), made()
+    with source.conn() as conn:
+        fill(conn, "{in1}n1")
+        fill(conn, "{in2}n1", "DELETABLE")
+        own = fingerprint(conn)
+    slot_copy.lose(target)
+    slot_copy.prepare(target, ("127.0.0.1", source.tls_port))
+    slot_copy.wait_follows(target)
+    assert ring(target) == {own}
+    with source.conn() as conn:
+        learn(source, file, foreign)
+        wait_until(lambda: conn.call("RESTORE", "{in1}n2", "0", dump) == b"OK", 20,
+                   "the secret is read")
+        conn.call("BF.MADD", "{in1}n2", "more", "and more")
+    wait_until(lambda: foreign in ring(target), 30, "the target learns it")
+    slot_copy.wait_follows(target)
+    slot_copy.finish(target, source)
+    assert len(slot_copy.compare(source, target)) == 3
+    assert replicas.info(source, "stats")["sync_full"] == "1"
+    with target.conn() as conn:
+        assert conn.call("BF.MEXISTS", "{in1}n2", "more", *range(150)) == [1] * 151
+
+
+def test_a_user_that_may_not_replicate_gets_no_secret_by_a_claim(group, member,
+                                                                  tmp_path):
+    users = tmp_path / "users.acl"
+    users.write_text("user default on nopass ~* &* +@all\n"
+                     "user some on >pw ~{in1}* -@all +psync +replconf +ping\n")
+    source = member("--aclfile", users)
+    target = member("--masteruser", "some", "--masterauth", "pw")
+    with source.conn() as conn:
+        fill(conn, "{in1}n1")
+    slot_copy.lose(target)
+    slot_copy.prepare(target, source)
+    wait_until(lambda: slot_copy.pull_of(target)["reason"] != "", 30, "it is refused")
+    assert ring(target) == set()
+    assert secret_of(source) not in target.log().decode("utf-8", "replace")
+
+
+def test_adds_to_a_keyed_filter_come_back_after_a_partition(group):
+    """The new primary made a filter with its own secret meanwhile."""
+    on = ("--merge-on-heal", "yes", "--appendonly", "yes")
+    primary, replica, proxy = group.pair(*on)
+    with primary.conn() as conn:
+        fill(conn, "k")
+    replicas.wait_even(primary, replica)
+    proxy.up = False
+    proxy.cut()
+    replicas.lead(replica)
+    with primary.conn() as conn, replica.conn() as other:
+        conn.call("BF.MADD", "k", *range(1000, 1100))
+        other.call("BF.MADD", "k", *range(2000, 2100))
+        fill(other, "later")
+    replicas.follow(primary, replica)
+    wait_until(lambda: replicas.info(primary, "stats")["merge_offers"] == "1" and
+               replicas.info(primary, "stats")["merge_waiting_bytes"] == "0", 60,
+               "all adds are offered")
+    replicas.wait_even(replica, primary)
+    with primary.conn() as conn:
+        conn.call("READONLY")
+        assert conn.call("BF.MEXISTS", "k", *range(150), *range(1000, 1100),
+                         *range(2000, 2100)) == [1] * 350
+        assert conn.call("BF.MEXISTS", "later", *range(150)) == [1] * 150

@@ -69,13 +69,6 @@ enum {
     SHORT_WORK = 1 << 12  /* of the first slice: many clients may ask at once */
 };
 
-/* A check that takes more than a slice. */
-struct rights_walk {
-    uint64_t changed; /* of the user, when it began */
-    struct user_progress progress;
-    bool done; /* all of it is permitted */
-};
-
 static struct permission_query
 query_of(const struct request *req, const struct command *command,
          const struct slice *argv, size_t argc)
@@ -97,7 +90,9 @@ go_on(const struct user *user, const struct permission_query *query,
     enum denial denial;
 
     if (walk->changed != user->changed) {
-        *walk = (struct rights_walk){ .changed = user->changed };
+        walk->changed = user->changed;
+        walk->progress = (struct user_progress){ 0 };
+        walk->done = false;
     }
     denial = walk->done
                  ? DENIED_NOTHING

@@ -8,6 +8,20 @@
 #include "access/user.h"
 #include "engine/request.h"
 
+/* Where the checks of a command have got to that take more than a slice: of its
+ * rights, and of the slots of its keys (route.h). All zero: at the beginning.
+ * It is session->rights until the command ends. */
+struct rights_walk {
+    uint64_t changed; /* of the user, when it began */
+    struct user_progress progress;
+    bool done; /* all of it is permitted */
+    struct {
+        size_t next;   /* position */
+        uint32_t slot; /* of the keys before it, +1; 0: there is none */
+        bool done;
+    } route;
+};
+
 /* Returns whether commands of the session have to be checked at all. */
 static inline bool
 rights_are_limited(const struct session *session)

@@ -8,9 +8,11 @@
 #include "engine/route.h"
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/metrics.h"
 #include "base/num.h"
 #include "cluster/cluster.h"
+#include "engine/rights.h"
 #include "engine/txn.h"
 #include "keyspace/key_hash.h"
 
@@ -21,7 +23,13 @@ struct route {
     const struct key *hashed; /* a key whose hash may be known */
     int slot;                 /* -1: no key so far */
     enum err err;             /* of the keys themselves */
+    bool pauses;              /* the keys may be looked at in slices */
+    bool goes_on;             /* ERR_AGAIN: for the next slice */
 };
+
+/* Keys of a slice, which takes less than a millisecond. A command with fewer
+ * words is looked at in one piece. */
+enum { SLICE_KEYS = 8192 };
 
 /* The key of an earlier command has other bytes, at another place. */
 static uint32_t
@@ -63,13 +71,57 @@ add_command(struct route *route, const struct command *command,
     command_each_key(command, argc, add_key, route);
 }
 
+/* Looks at the next keys of a long command. Without memory for the state, at
+ * all of them. */
+static void
+add_slice(struct route *route, struct session *session,
+          const struct command *command, const struct slice *argv, size_t argc)
+{
+    struct rights_walk *walk = session->rights;
+    size_t at;
+
+    if (walk == NULL) {
+        walk = mem_try_zalloc(sizeof(*walk));
+        if (walk == NULL) {
+            add_command(route, command, argv, argc);
+            return;
+        }
+        session->rights = walk;
+    }
+    route->argv = argv;
+    route->slot = (int)walk->route.slot - 1;
+    for (size_t n = 0; !walk->route.done && n < SLICE_KEYS; n++) {
+        at = command_key_from(command, argc, walk->route.next);
+        walk->route.done = at == 0;
+        walk->route.next = at + 1;
+        if (at > 0) {
+            add_key(route, at);
+        }
+        if (route->err != OK) {
+            return;
+        }
+    }
+    walk->route.slot = (uint32_t)(route->slot + 1);
+    if (!walk->route.done) {
+        route->goes_on = true;
+        route->err = ERR_AGAIN;
+    } else if (route->slot >= 0 &&
+               view_owner(route->view, (uint32_t)route->slot) == NULL) {
+        route->err = ERR_CLUSTERDOWN_UNBOUND; /* the view may be a new one */
+    }
+}
+
 /* Finds the slot of a command, or of all that EXEC runs. */
 static void
-find_slot(struct route *route, const struct session *session,
+find_slot(struct route *route, struct session *session,
           const struct command *command, const struct slice *argv, size_t argc)
 {
     route->slot = -1;
     route->err = OK;
+    if (route->pauses && argc > SLICE_KEYS) {
+        add_slice(route, session, command, argv, argc);
+        return;
+    }
     if (command->id != CMD_ID_EXEC) {
         add_command(route, command, argv, argc);
         return;
@@ -155,7 +207,7 @@ judge(const struct request *req, struct route *route,
       const struct command *command, const struct slice *argv, size_t argc)
 {
     const struct cluster_view *view = req->service->cluster->view;
-    const struct session *session = req->session;
+    struct session *session = req->session;
     uint32_t flags = command->flags;
     bool writes;
 
@@ -268,12 +320,16 @@ route_count(enum err err)
 enum err
 route_check(const struct request *req)
 {
-    struct route route = { .hashed = &req->key };
+    struct route route = { .hashed = &req->key,
+                           .pauses = request_may_pause(req) };
     enum err err = judge(req, &route, req->command, req->argv, req->argc);
 
     if (__builtin_expect(err == OK, 1)) {
         req->session->held_until_ms = 0;
         return OK;
+    }
+    if (route.goes_on) {
+        return ERR_AGAIN;
     }
     if (err == ERR_AGAIN) {
         err = hold(req);

@@ -65,7 +65,7 @@ void rig_free(struct rig *rig);
 /* ---- batches ---------------------------------------------------------------
  */
 
-enum { BATCH_WORDS_MAX = 8192 };
+enum { BATCH_WORDS_MAX = 32768 };
 
 /* Slices point into rig->words, which is large enough not to move. */
 void batch_begin(struct rig *rig);

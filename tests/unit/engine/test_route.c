@@ -10,6 +10,7 @@
 #include "base/metrics.h"
 #include "cluster/cluster.h"
 #include "engine/observe.h"
+#include "engine/rights.h"
 #include "keyspace/key_hash.h"
 #include "rig.h"
 
@@ -369,6 +370,49 @@ TEST(a_command_of_very_many_names_is_checked_whole)
     batch_run(scene.rig);
     expect_replies(scene.rig, CROSS);
     expect(&scene, "EXISTS bar", ":1\r\n");
+    end(&scene);
+}
+
+/* Sends EXISTS of many names. Between two pieces of the check the slot of the
+ * names may be lost. Returns the number of pieces of the check. */
+static unsigned
+exists_of_many(struct scene *scene, const char *last, bool loses)
+{
+    const struct session *session = &scene->rig->session;
+    uint32_t done = 0;
+    unsigned pieces = 0;
+
+    scene->rig->out.len = 0;
+    batch_begin(scene->rig);
+    batch_command(scene->rig);
+    batch_word(scene->rig, slice_lit("EXISTS"));
+    for (unsigned i = 0; i < 20000; i++) {
+        batch_word(scene->rig, slice_lit("bar"));
+    }
+    batch_word(scene->rig, slice_of(last));
+    while (pauses(scene, &done)) {
+        pieces += session->rights != NULL && !session->rights->route.done;
+        assert_int_equal(CONN_RUNS, session->wait);
+        if (loses) {
+            set_view(scene, primary_nodes, "cluster_state:ok", 5061, SLOT_AWAY);
+        }
+    }
+    assert_null(session->rights);
+    return pieces;
+}
+
+TEST(the_slot_of_very_many_names_is_found_in_pieces)
+{
+    struct scene scene;
+
+    begin(&scene);
+    expect(&scene, "BF.ADD bar x", ":1\r\n");
+    assert_int_equal(2, exists_of_many(&scene, "bar", false));
+    expect_replies(scene.rig, ":20001\r\n");
+    assert_int_equal(2, exists_of_many(&scene, "hello", false));
+    expect_replies(scene.rig, CROSS);
+    (void)exists_of_many(&scene, "bar", true);
+    expect_replies(scene.rig, ABSENT);
     end(&scene);
 }
 

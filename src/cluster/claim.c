@@ -535,6 +535,8 @@ separate(struct sidecar *sidecar)
             claim->surveyed ? holder->known : sidecar->source_epoch[slot];
 
         claim->copy |= claim->surveyed && holder->copy;
+        claim->old |=
+            claim->surveyed && holder->epoch < sidecar->own->known[slot];
         if (claim->least == 0 || holder->epoch < claim->least) {
             claim->least = holder->epoch;
         }

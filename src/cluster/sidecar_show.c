@@ -6,14 +6,16 @@
 #include "cluster/view.h"
 
 /* Returns the node to ask for the slots that are being pulled;
- * TOPOLOGY_NOBODY: none are, or it is gone. */
+ * TOPOLOGY_NOBODY: none are, or it is gone, or commands wait: what an old
+ * source acknowledged would be lost if the newer one came back. */
 static uint16_t
 source_of_pull(const struct sidecar *sidecar)
 {
     const struct claim *claim = &sidecar->claim;
     int node = -1;
 
-    if (claim->state == CLAIM_PULLS && !claim->broke && !claim->copy) {
+    if (claim->state == CLAIM_PULLS && !claim->broke && !claim->copy &&
+        !claim->old) {
         node = topology_find(sidecar->topology, slice_of(claim->source));
     }
     return node < 0 ? TOPOLOGY_NOBODY : (uint16_t)node;

@@ -561,3 +561,63 @@ TEST(no_item_is_missed_and_every_slot_is_served_again)
                 (only != NULL ||
                  (sums[8] > 0 && sums[9] > 0 && sums[10] > 0 && sums[11] > 0)));
 }
+
+/* ---- the new owner dies -------------------------------------------------- */
+
+/* Runs until the daemon serves the slot. */
+static void
+await_served(int *node, unsigned slot)
+{
+    uint64_t until_ms = sim.now_ms + 20000;
+
+    while (!sim_serves(*node, slot)) {
+        if (sim.now_ms >= until_ms) {
+            sim_fail("node %d does not serve slot %u", *node, slot);
+        }
+        sim_run_ms();
+    }
+}
+
+static void
+kill_for_good(int node)
+{
+    sim_stop(node);
+    sim.daemon[node].up_at_ms = UINT64_MAX;
+    lose_node(node, true);
+    sim.node[node].back_ms = UINT64_MAX;
+}
+
+/* The host of a new owner dies as soon as its replica has its data. */
+TEST(a_replica_has_what_its_primary_took_over_a_moment_ago)
+{
+    const int to = 0;
+    const int replica = 3; /* of node 0, as sim_nodes.c begins */
+    const unsigned slot = 1;
+
+    log_set_level((enum log_level)CONF_LOG_NOTHING);
+    for (uint64_t world = 1; world <= 20; world++) {
+        struct sim_version *version;
+        uint64_t epoch;
+
+        sim_begin(world * UINT64_C(0x9E3779B97F4A7C15), false);
+        sim.plain = 0;
+        while (sim.now_ms < 3000) {
+            sim_run_ms();
+        }
+        epoch = sim_next_epoch();
+        version = sim_change_cluster();
+        version->owner[slot] = to;
+        version->member[to].epoch = epoch;
+        await_served(&sim_newest()->owner[slot], slot);
+        while (sim.daemon[replica].length < sim.daemon[to].length) {
+            sim_run_ms();
+        }
+        kill_for_good(to);
+        while (sim_newest()->owner[slot] == to) {
+            sim_run_ms();
+        }
+        assert_int_equal(sim_newest()->owner[slot], replica);
+        await_served(&sim_newest()->owner[slot], slot);
+        sim_end();
+    }
+}

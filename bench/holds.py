@@ -117,7 +117,8 @@ class Bench:
         """Run the case and keep its times from INFO.
 
         KIND is "fault" if the kernel's page faults take most of the time,
-        and "items" or "merge" for commands that are atomic by design."""
+        and "items", "merge" or "moment" for commands that are atomic by
+        design."""
         self.peer.call("CONFIG", "RESETSTAT")
         start = time.monotonic()
         act()
@@ -211,6 +212,17 @@ def many_items(bench):
                note="layers of 2 MiB and more grow with it: page faults",
                kind="items", mark_usec=len(items) // 5)
     bench.call("BF.MEXISTS of 1,000,000", "BF.MEXISTS", "million", *items)
+    queue = b"".join(request("BF.ADD", "exec:%d" % i, "item")
+                     for i in range(10_000))
+
+    def transaction():
+        bench.peer.call("MULTI")
+        bench.peer.stream([queue], 10_000)
+        bench.peer.call("EXEC")
+    bench.measure("EXEC of 10,000 BF.ADD that create", transaction,
+                  kind="moment", mark_usec=10_000 * 5)
+    bench.measure("EXEC of 10,000 BF.ADD of known items", transaction,
+                  kind="moment", mark_usec=10_000 * 5)
     bench.peer.call("BF.INSERT", "layers", "CAPACITY", 1, "EXPANSION", 1,
                     "ERROR", "0.01", "TIGHTENING", "0.999", "ITEMS",
                     *items[:LAYERS])
@@ -233,7 +245,13 @@ def large_copies(bench):
     for first in range(0, 1_000_000, 50_000):
         peer.call("BF.MADD", "large", *range(first, first + 50_000))
     bench.call("COPY of 120 MB", "COPY", "large", "copy", kind="fault")
-    payload = peer.call("DUMP", "large")
+    payload = []
+
+    def dump():
+        peer.sock.sendall(request("DUMP", "large"))
+        payload.append(peer.read())
+    bench.measure("DUMP of 120 MB", dump, kind="moment", mark_usec=250_000)
+    payload = payload[0]
     bench.call("RESTORE of 120 MB", "RESTORE", "restored", 0, payload,
                kind="fault")
     bench.call("BF.MERGE of 2 x 120 MB", "BF.MERGE", "merged", "large", "copy",

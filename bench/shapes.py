@@ -180,6 +180,8 @@ HOLD_KINDS = {
               "< 2 ms, but for page faults"),
     "items": ("the same, adds of many items, which are one step",
               "< 0.2 µs an item"),
+    "moment": ("the same, EXEC of 10,000 commands and DUMP of 120 MB, which are "
+               "of one moment", "< 5 µs a command, < 250 ms"),
     "names": ("the same, KEYS over names of 1 MB", "< 10 ms"),
     "merge": ("the same, BF.MERGE of two filters of 120 MB, which is one step",
               "< 100 ms"),

@@ -58,6 +58,18 @@ class Trio:
                 node(B, ports[1], flags[1], A, epoch=1),
                 node(C, ports[2], flags[2], slots=of_c, epoch=2)])
 
+    def say(self, of_a, of_b, leader, epoch):
+        """All slots are the leader's, A or B, which are a primary and a replica."""
+        ports = self.ports
+        for at, made in enumerate(self.nodes):
+            flags = [of_a, of_b, "master"]
+            flags[at] = "myself," + flags[at]
+            made.say(myid=(A, B, C)[at], nodes=[
+                node(who, ports[i], flags[i], "-" if who in (leader, C) else leader,
+                     slots=ALL if who == leader else "",
+                     epoch=2 if who == C else epoch)
+                for i, who in enumerate((A, B, C))])
+
     def close(self):
         for made in self.nodes:
             made.close()
@@ -132,6 +144,26 @@ def test_holdings_are_sent_when_they_have_changed(group):
         polls = int(neighbour.figures(old)["cluster_polls"])
         while int(neighbour.figures(old)["cluster_polls"]) < polls + 50:
             assert neighbour.figures(old)["cluster_silent_servers"] == "0"
+    finally:
+        trio.close()
+
+
+def test_a_replica_has_what_its_primary_took_over_a_moment_ago(group):
+    trio = Trio(group, REST, str(MOVED))
+    old, replica, other = trio.servers
+    try:
+        neighbour.wait_served(old, 16383)
+        neighbour.wait_served(other, 1)
+        assert call(other, "BF.ADD", "moves", "item") == 1
+        wait_until(lambda: neighbour.figures(replica)["cluster_slots_served"] ==
+                   "16383", 30, "the replica holds the slots")
+        trio.say("master", "slave", A, 9)
+        neighbour.wait_served(old, 16384)
+        wait_until(lambda: call(replica, "DBSIZE") == 1, 10, "the data is there")
+        old.crash()
+        trio.say("slave", "master", B, 10)
+        neighbour.wait_served(replica, 16384)
+        wait_reply(replica, 1, "BF.EXISTS", "moves", "item")
     finally:
         trio.close()
 

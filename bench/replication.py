@@ -4,7 +4,8 @@
 # Measures the cost of replicas for their primary, each figure with its mark: CPU
 # time per command with a replica compared with a server without one, and the
 # latency of clients during a full synchronization of 1 GiB. Compared servers run
-# in turn, in pairs, and the ratio is taken within the pair.
+# in turn, in pairs, and the ratio is taken within the pair. The last part measures
+# how soon a replica has what its primary has acknowledged.
 """Measure replication."""
 
 import statistics
@@ -15,6 +16,7 @@ import persist
 from persist import CONNECTIONS, MIB, Connection, Durable, say, spread
 
 MARK_STREAM = 1.30
+MARK_VISIBLE_MS = 0.15
 NOW = ["--repl-diskless-sync-delay", "0"]
 
 
@@ -111,7 +113,32 @@ def sync(bench):
                "CPU time; each time: " + " ".join(f"{ms:.2f}" for ms in holds))
 
 
-PARTS = {"stream": stream, "sync": sync}
+def visible(bench):
+    """Read each item from the replica right after it was written."""
+    pairs = bench.scaled(400)
+    print(f"{pairs} items: written to the primary, then read from the replica until "
+          "it is found; one loop, the writer waits for each")
+    with Durable(bench.build, bench.folder / "primary", options=NOW,
+                 wrapper=bench.server_pin) as primary, \
+            Follower(bench, bench.folder / "replica", primary) as replica, \
+            Connection(primary) as writer, Connection(replica) as reader:
+        writer.call("BF.RESERVE", "seen", "0.01", 10 * pairs)
+        replica.wait_synced()
+        took, at_once = [], 0
+        for number in range(pairs):
+            writer.call("BF.ADD", "seen", number)
+            began, reads = time.perf_counter(), 1
+            while reader.call("BF.EXISTS", "seen", number) != "1":
+                reads += 1
+            took.append((time.perf_counter() - began) * 1000)
+            at_once += reads == 1
+    median = statistics.median(took)
+    return say("  found after, ms (median)", f"{median:.3f}", f"<= {MARK_VISIBLE_MS:g}",
+               median <= MARK_VISIBLE_MS,
+               f"{at_once} by the first read; p99 {sorted(took)[pairs * 99 // 100]:.3f}")
+
+
+PARTS = {"stream": stream, "sync": sync, "visible": visible}
 
 if __name__ == "__main__":
     sys.exit(persist.main(PARTS, __doc__))

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Loop 0 closes groups, seals them and sends replicas what is released: one
- * millisecond after the first change, or at once if a client waits for an
- * acknowledgement.
+ * Loop 0 closes groups, seals them and sends replicas what is released. A group
+ * costs as much CPU time as some commands. So changes that follow each other
+ * closely, as those of a busy client do, are gathered for half a millisecond.
+ * After a pause, or if a client waits for an acknowledgement, a change goes at
+ * once: a client that writes here and then reads from a replica finds it there.
+ * The timer is the kernel's, since those of libuv count milliseconds.
  */
 #include "server/outgoing.h"
 
@@ -14,7 +17,13 @@
 #include "server/kept_role.h"
 #include "server/replication_state.h"
 
-enum { FLUSH_MS = 1 };
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+enum {
+    PAUSE_NS = 80 * 1000, /* a client on this machine writes again sooner */
+    GATHER_NS = 500 * 1000,
+};
 
 void
 outgoing_open(struct replication *r)
@@ -109,6 +118,18 @@ is_urgent(struct replication *r)
     return asked || primary_owes_ask(r->primary);
 }
 
+/* Returns up to where replicas may have what was written so far. */
+static uint64_t
+reach(const struct replication *r)
+{
+    const struct journal *journal = persist_journal(r->server->persist);
+    uint64_t position = journal_position(journal);
+    uint64_t released = atomic_load(journal_released(journal));
+
+    return r->following.released_above || released > position ? position
+                                                              : released;
+}
+
 void
 outgoing_send(struct replication *r)
 {
@@ -119,7 +140,12 @@ outgoing_send(struct replication *r)
         return;
     }
     released = outgoing_seal(r);
-    if (primary_stream(r->primary, released, replication_now_ms())) {
+    if (reach(r) != r->flush.streamed) {
+        r->flush.streamed = reach(r);
+        r->flush.sent_ns = clock_mono_ns();
+    }
+    r->flush.more = primary_stream(r->primary, released, replication_now_ms());
+    if (r->flush.more) {
         outgoing_stir(r);
     }
     primary_ask_acks(r->primary, take_ask(r));
@@ -127,19 +153,75 @@ outgoing_send(struct replication *r)
     figures_settle(r);
 }
 
+/* ---- the gap between groups ---------------------------------------------- */
+
 static void
-on_flush(uv_timer_t *timer)
+on_gap_over(uv_poll_t *poll, int status, int events)
 {
-    outgoing_send(timer->data);
+    struct replication *r = poll->data;
+    uint64_t times;
+
+    (void)status;
+    (void)events;
+    (void)!read(r->flush.fd, &times, sizeof(times));
+    r->flush.armed = false;
+    outgoing_send(r);
+}
+
+void
+outgoing_start(struct replication *r, uv_loop_t *uv)
+{
+    r->flush.fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    CHECK(r->flush.fd >= 0);
+    CHECK(uv_poll_init(uv, &r->flush.poll, r->flush.fd) == 0);
+    r->flush.poll.data = r;
+    CHECK(uv_poll_start(&r->flush.poll, UV_READABLE, on_gap_over) == 0);
+}
+
+static void
+on_stopped(uv_handle_t *handle)
+{
+    struct replication *r = handle->data;
+
+    (void)close(r->flush.fd);
+}
+
+void
+outgoing_stop(struct replication *r)
+{
+    uv_close((uv_handle_t *)&r->flush.poll, on_stopped);
+}
+
+static void
+arm(struct replication *r, uint64_t after_ns)
+{
+    const struct itimerspec due = { .it_value = { .tv_nsec = (long)after_ns } };
+
+    r->flush.armed = true;
+    CHECK(timerfd_settime(r->flush.fd, 0, &due, NULL) == 0);
 }
 
 void
 outgoing_look(struct replication *r)
 {
-    if (is_urgent(r)) {
+    uint64_t since_ns;
+
+    if (r->flush.more || is_urgent(r)) {
         outgoing_send(r);
-    } else if (!uv_is_active((uv_handle_t *)&r->flush)) {
-        (void)uv_timer_start(&r->flush, on_flush, FLUSH_MS, 0);
+        return;
+    }
+    if (r->flush.armed) {
+        return;
+    }
+    atomic_store(&r->shared.stirred, false);
+    if (reach(r) == r->flush.streamed) {
+        return; /* until replication_moved: what was written is released */
+    }
+    since_ns = clock_mono_ns() - r->flush.sent_ns;
+    if (since_ns >= PAUSE_NS) {
+        outgoing_send(r);
+    } else {
+        arm(r, GATHER_NS - since_ns);
     }
 }
 

@@ -5,8 +5,13 @@
 #pragma once
 
 #include <stdint.h>
+#include <uv.h>
 
 struct replication;
+
+/* Open and close the timer, with the loop. */
+void outgoing_start(struct replication *r, uv_loop_t *uv);
+void outgoing_stop(struct replication *r);
 
 /* Begins to copy the log into the backlog; or ends that, and frees the backlog,
  * since no replica follows. */
@@ -17,7 +22,7 @@ void outgoing_close(struct replication *r);
 uint64_t outgoing_seal(struct replication *r);
 
 /* Sends what is released: now; now if a client waits for an acknowledgement,
- * else within a millisecond; or by loop 0, which it wakes (any thread). */
+ * else within half a millisecond; or by loop 0, which it wakes (any thread). */
 void outgoing_send(struct replication *r);
 void outgoing_look(struct replication *r);
 void outgoing_stir(struct replication *r);

@@ -358,9 +358,9 @@ replication_start_handles(struct server *server)
 
     CHECK(uv_async_init(uv, &r->poke, on_poke) == 0);
     CHECK(uv_timer_init(uv, &r->tick) == 0);
-    CHECK(uv_timer_init(uv, &r->flush) == 0);
+    outgoing_start(r, uv);
     CHECK(uv_timer_init(uv, &r->drop_pause) == 0);
-    r->poke.data = r->tick.data = r->flush.data = r;
+    r->poke.data = r->tick.data = r;
     r->drop_pause.data = r->drop;
     CHECK(uv_timer_start(&r->tick, on_tick, REPLICATION_TICK_MS,
                          REPLICATION_TICK_MS) == 0);
@@ -372,7 +372,7 @@ replication_close_handles(struct server *server)
     struct replication *r = server->replication;
 
     uv_close((uv_handle_t *)&r->tick, NULL);
-    uv_close((uv_handle_t *)&r->flush, NULL);
+    outgoing_stop(r);
     uv_close((uv_handle_t *)&r->drop_pause, NULL);
     uv_close((uv_handle_t *)&r->poke, NULL);
 }

@@ -170,7 +170,15 @@ struct replication {
 
     bool uses_tls; /* tls-replication */
 
-    uv_timer_t tick, flush;
+    uv_timer_t tick;
+    struct outgoing_flush {
+        uv_poll_t poll;    /* of fd, a timer */
+        uint64_t sent_ns;  /* when the last group went out */
+        uint64_t streamed; /* up to where */
+        int fd;
+        bool armed;
+        bool more; /* replicas have not been given all of it yet */
+    } flush;
     uv_timer_t drop_pause; /* of slot_drop.c */
     uv_async_t poke;       /* any thread sends it */
     struct replication_shared shared;

@@ -8,6 +8,7 @@
 
 #include "engine/client.h"
 #include "engine/service.h"
+#include "journal/journal.h"
 #include "net/registry.h"
 #include "persist/persist.h"
 #include "persist/place.h"
@@ -87,6 +88,9 @@ role_follow(struct service *service, struct slice host, uint32_t port)
     }
     atomic_store(&service->link_up, false);
     atomic_store(&service->grace_until_ms, 0);
+    if (service->persist != NULL) {
+        journal_unbar(persist_journal(service->persist));
+    }
     set(role, host, port);
     tell(service);
 }
@@ -101,6 +105,7 @@ role_lead(struct service *service)
     atomic_store(&service->grace_until_ms, 0);
     set(&service->role, slice_lit(""), 0);
     if (service->persist != NULL) {
+        journal_bar(persist_journal(service->persist));
         persist_renew_history(service->persist);
     }
     tell(service);

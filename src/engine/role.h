@@ -26,8 +26,10 @@ bool role_host_is_allowed(const struct conf *conf, struct slice host);
 /* Makes the server a replica of a (valid) place, or a primary; nothing if it is
  * so already. Writes of clients from before role_follow count as unknown to
  * replicas from then on (session->written). role_lead begins a new history
- * (persist_renew_history). Both end the grace of a start. Under the raised
- * gate. */
+ * (persist_renew_history), and holds replies to writes until the server layer
+ * has the role on the disk and calls journal_unbar: after a crash, a replica
+ * would give up what it had acknowledged as a primary. Both end the grace of a
+ * start. Under the raised gate. */
 void role_follow(struct service *service, struct slice host, uint32_t port);
 void role_lead(struct service *service);
 

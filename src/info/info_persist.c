@@ -146,9 +146,11 @@ info_persist_unsynced_ns(const struct journal_status *journal)
 static uint64_t
 held_ms(const struct journal_status *journal)
 {
-    return journal->holding || journal->faulted
-               ? (clock_mono_ns() - journal->fault_mono_ns) / 1000000 + 1
-               : 0;
+    uint64_t since_ns = journal->holding || journal->faulted
+                            ? journal->fault_mono_ns
+                            : journal->barred_mono_ns;
+
+    return since_ns > 0 ? (clock_mono_ns() - since_ns) / 1000000 + 1 : 0;
 }
 
 /* info->released is UINT64_MAX while no reply has to wait. */

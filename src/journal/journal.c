@@ -200,6 +200,25 @@ journal_kick(struct journal *journal)
     }
 }
 
+void
+journal_bar(struct journal *journal)
+{
+    pthread_mutex_lock(&journal->mutex);
+    journal_state_close_group(journal);
+    journal->bar = journal_state_place(journal).position;
+    journal->barred_mono_ns = clock_mono_ns();
+    journal_state_unlock(journal);
+}
+
+void
+journal_unbar(struct journal *journal)
+{
+    pthread_mutex_lock(&journal->mutex);
+    journal->barred_mono_ns = 0;
+    journal_state_release(journal);
+    journal_state_unlock(journal);
+}
+
 const _Atomic uint64_t *
 journal_released(const struct journal *journal)
 {
@@ -474,6 +493,7 @@ journal_get_status(const struct journal *journal,
         .closing = journal_state_is_closing(j),
         .error = j->error,
         .fault_mono_ns = j->fault_mono_ns,
+        .barred_mono_ns = j->barred_mono_ns,
         .file_number = j->file.number,
         .file_bytes = j->file_bytes,
         .rotating = j->next != NEXT_NONE,

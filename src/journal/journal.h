@@ -137,6 +137,14 @@ void journal_hold_here(struct journal *journal, uint64_t *ret_position,
 MUST_CHECK bool journal_end_hold(struct journal *journal,
                                  const struct journal_file *file);
 
+/* Releases nothing behind the present place, whatever the files have, until
+ * journal_unbar: a start would not know yet why this server accepts writes.
+ * While everything is released at once (off, building), it stays so. Under the
+ * raised gate. */
+void journal_bar(struct journal *journal);
+/* Ends that, if it is so. Any time. */
+void journal_unbar(struct journal *journal);
+
 /* All of its files were removed from outside: a fault that a rebase ends. Does
  * nothing while the journal is off. */
 void journal_lose(struct journal *journal, int error);
@@ -157,20 +165,21 @@ enum journal_flushed { JOURNAL_FLUSHES, JOURNAL_FLUSHED, JOURNAL_FLUSH_FAILED };
  * server, while nothing is appended. */
 enum journal_flushed journal_flush(struct journal *journal);
 
-/* 33 figures, for INFO and for loop 0's decisions. */
+/* 34 figures, for INFO and for loop 0's decisions. */
 struct journal_status {
-    bool on;                /* effects go to files */
-    bool tapped;            /* there is a tap */
-    bool building;          /* switched on, no base yet */
-    bool holding;           /* other data has come, no base of it yet */
-    bool faulted;           /* a write or sync failed, and no base ended it */
-    bool suspect;           /* faulted, and only REBASE can help */
-    bool closing;           /* turned off, still writing */
-    int error;              /* errno of the last fault */
-    uint64_t fault_mono_ns; /* when the present fault began; 0: none */
-    uint64_t file_number;   /* of the file written to */
-    uint64_t file_bytes;    /* in it, first line included */
-    bool rotating;          /* a target is set and not yet reached */
+    bool on;                 /* effects go to files */
+    bool tapped;             /* there is a tap */
+    bool building;           /* switched on, no base yet */
+    bool holding;            /* other data has come, no base of it yet */
+    bool faulted;            /* a write or sync failed, and no base ended it */
+    bool suspect;            /* faulted, and only REBASE can help */
+    bool closing;            /* turned off, still writing */
+    int error;               /* errno of the last fault */
+    uint64_t fault_mono_ns;  /* when the present fault began; 0: none */
+    uint64_t barred_mono_ns; /* since when there is a bar; 0: there is none */
+    uint64_t file_number;    /* of the file written to */
+    uint64_t file_bytes;     /* in it, first line included */
+    bool rotating;           /* a target is set and not yet reached */
     /* The last file that was left in full: synced, so many bytes. */
     uint64_t closed_number, closed_bytes;
     uint64_t appended, written, synced, released; /* positions */

@@ -196,9 +196,9 @@ make_durable(struct journal *journal, struct journal_place place)
     journal->durable = later_of(journal->durable, place);
 }
 
-/* Returns how far released may be. */
+/* Returns how far released may be as far as files matter. */
 static uint64_t
-released_now(const struct journal *journal)
+stored_now(const struct journal *journal)
 {
     const struct journal_syncer *syncer = &journal->syncer;
     uint64_t durable = journal->durable.position;
@@ -215,6 +215,16 @@ released_now(const struct journal *journal)
         return durable;
     }
     return max_of(durable, journal->written.position);
+}
+
+static uint64_t
+released_now(const struct journal *journal)
+{
+    uint64_t stored = stored_now(journal);
+
+    return stored == UINT64_MAX || journal->barred_mono_ns == 0
+               ? stored
+               : min_of(stored, journal->bar);
 }
 
 void

@@ -167,6 +167,10 @@ struct journal {
     uint64_t fault_mono_ns; /* when the present fault began; 0: none */
     uint64_t suspect_files;
 
+    /* journal_bar: nothing behind bar is released. */
+    uint64_t bar;
+    uint64_t barred_mono_ns; /* since when; 0: there is none */
+
     struct journal_writer writer;
     struct journal_syncer syncer;
     uint64_t asked; /* how often journal_answers was called */

@@ -28,9 +28,10 @@ bool
 misconf_is_stuck(const struct persist_conf *conf,
                  const struct journal_status *status)
 {
-    uint64_t since_ns = status->faulted || status->holding
-                            ? status->fault_mono_ns
-                            : silent_since(conf, status);
+    uint64_t since_ns =
+        status->faulted || status->holding ? status->fault_mono_ns
+        : status->barred_mono_ns > 0       ? status->barred_mono_ns
+                                           : silent_since(conf, status);
     uint64_t limit_ns = conf->misconf_after_ns;
 
     if (!status->faulted && limit_ns < SLOW_NS) {
@@ -59,8 +60,9 @@ misconf_update(struct persist *persist, const struct persist_conf *conf,
                   misconf ? "refused writes, the journal cannot be written"
                           : "accepts writes again",
                   "error=\"%s\"",
-                  status->faulted ? strerror(status->error)
-                                  : "the disk does not answer");
+                  status->faulted              ? strerror(status->error)
+                  : status->barred_mono_ns > 0 ? "the role is not written"
+                                               : "the disk does not answer");
     }
     if (refusal != persist->refused_writes) {
         persist->refused_writes = refusal;

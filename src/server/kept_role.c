@@ -14,6 +14,25 @@
 
 #include <stdio.h>
 
+/* Lets replies to writes go when the disk has the role that admits them. */
+static void
+release(struct replication *r, uint64_t epoch)
+{
+    const struct server *server = r->server;
+
+    if (r->released_epoch == epoch ||
+        kept_file_outcome(r->role_file, atomic_load(&r->shared.kept_ticket)) !=
+            1) {
+        return;
+    }
+    gate_enter(replication_gate(r), 0);
+    if (server->service.role.epoch == epoch) {
+        r->released_epoch = epoch;
+        journal_unbar(persist_journal(server->persist));
+    }
+    gate_leave(replication_gate(r), 0);
+}
+
 void
 kept_role_update(struct replication *r)
 {
@@ -38,6 +57,7 @@ kept_role_update(struct replication *r)
                      role_file_write(r->role_file, &state));
     }
     atomic_store(&r->shared.kept_epoch, role.epoch);
+    release(r, role.epoch);
 }
 
 void

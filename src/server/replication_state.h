@@ -143,10 +143,11 @@ struct replication {
     struct history merge_history;
     enum { REPLICATION_LOADS, REPLICATION_RUNS, REPLICATION_STOPPED } life;
 
-    struct role_state kept;             /* what role_file was given last */
-    bool has_replicas;                  /* as the role file says */
-    uint64_t key;                       /* of the seals */
-    uint64_t epoch;                     /* of the role that the links follow */
+    struct role_state kept;  /* what role_file was given last */
+    bool has_replicas;       /* as the role file says */
+    uint64_t key;            /* of the seals */
+    uint64_t epoch;          /* of the role that the links follow */
+    uint64_t released_epoch; /* the disk has the role of this epoch */
     char history[HISTORY_ID_CHARS + 1]; /* of our log, as it was noted last */
 
     struct follower *followers;

@@ -358,7 +358,9 @@ role_file_new(const char *dir, void (*written)(void *ctx), void *ctx)
         .dir = dir,
         .name = ROLE_FILE_NAME,
         .thread = "role",
-        .failed_event = "did not write the role, a restart would forget it",
+        .failed_event = "did not write the role, a restart would forget it; "
+                        "a new primary holds replies to writes until it is "
+                        "written, or refuses writes (misconf-after)",
         .mended_event = "wrote the role after all",
         .written = written,
         .ctx = ctx

@@ -45,8 +45,6 @@ UNFAIR = {
     ("loading", "directory vanishes"): "files that it has not read are gone",
     ("beside a node, no journal", "a new replica"):
         "a replica has more than a start finds; an operator must say who leads",
-    ("replica, disk full", "promotion, kill -9"):
-        "the role could not be written, as the log says: it is a replica again",
 }
 
 
@@ -488,6 +486,14 @@ class Follows(Leads):
             assert conn.call("REPLICAOF", host, port) == b"OK"
         if wait:
             wait_until(lambda: replicas.link_is_up(self.subject), 30, "it follows")
+
+    def start_again(self):
+        """A role that the disk did not take is forgotten, but then no write was
+        acknowledged in it."""
+        super().start_again()
+        if self.leads is self.subject and not self.ledger.kept and \
+                info(self.subject)["role"] == "slave":
+            self.leads = self.peer
 
     def leader(self):
         want = "master" if self.leads is self.subject else "slave"

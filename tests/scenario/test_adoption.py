@@ -139,6 +139,39 @@ def test_a_disk_that_fails_does_not_fail_the_synchronization(group, tmp_path):
     assert_has(replica, ["held"], "big0")
 
 
+@pytest.mark.parametrize("sentinel", [False, True])
+def test_a_role_that_is_not_written_holds_replies_and_not_reads(
+        group, tmp_path, sentinel):
+    """A start would follow again, and give up what was acknowledged meanwhile."""
+    primary = group.node()
+    replica = group.shimmed(tmp_path, "--appendonly", "yes", "--misconf-after", 2)
+    fill(primary, 2, 1000)
+    follow(replica, primary)
+    replica.shim.arm(0, "fail", ["rename"], ["snapshot"], flags=shim.FOR_GOOD,
+                     error=errno.ENOSPC)
+    with replica.conn() as conn, replica.conn() as reader:
+        if sentinel:
+            assert conn.pipeline([("MULTI",), ("SLAVEOF", "NO", "ONE"), ("EXEC",)])
+        else:
+            lead(replica)
+        conn.send(resp.command("BF.ADD", "big0", "held"))
+        got = wait_until(lambda: (got := info(replica, "persistence"))
+                         ["journal_misconf"] == "1" and got, 30, "it gives up")
+        assert int(got["journal_held_ms"]) >= 2000
+        assert int(got["journal_released_position"]) < int(got["journal_position"])
+        assert reader.call("BF.EXISTS", "big1", "item1") == 1
+        assert str(reader.call("BF.ADD", "big0", "refused")).startswith("MISCONF")
+        assert b"the role is not written" in replica.log()
+        replica.shim.disarm(0)
+        held = conn.read()
+        assert held == 1 or "MISCONF" in str(held) or "unknown" in str(held), held
+        wait_until(lambda: reader.call("BF.ADD", "big0", "after") in (0, 1), 30)
+    replica.crash()
+    replica.restart()
+    assert info(replica)["role"] == "master"
+    assert_has(replica, ["held", "after"], "big0")
+
+
 @pytest.mark.parametrize("call", CHANGES)
 @pytest.mark.parametrize("promoted", [False, True])
 def test_killed_at_each_call_of_an_adoption(group, tmp_path, call, promoted):

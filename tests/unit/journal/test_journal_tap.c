@@ -569,6 +569,45 @@ TEST(a_hold_may_wait_for_a_later_base)
     finish(&source);
 }
 
+/* ---- bars ---------------------------------------------------------------- */
+
+TEST(a_bar_holds_what_the_disk_has)
+{
+    struct rig *rig = rig_resumed(JOURNAL_ALWAYS, 100);
+    struct source source = source_of(rig, 1);
+    uint64_t before = append_released(&source);
+    uint64_t last;
+
+    journal_bar(rig->journal);
+    assert_true(status_of(rig).barred_mono_ns > 0);
+    before = released(rig);
+    last = append_and_kick(&source);
+    until(journal_synced(rig->journal) >= last);
+    assert_int_equal(released(rig), before);
+    journal_unbar(rig->journal);
+    assert_true(released(rig) >= last);
+    assert_true(status_of(rig).barred_mono_ns == 0);
+    last = append_and_kick(&source);
+    until(released(rig) >= last);
+    finish(&source);
+}
+
+/* Without files there is nothing to wait for. */
+TEST(a_bar_holds_nothing_while_the_journal_is_off)
+{
+    struct rig *rig = rig_resumed(JOURNAL_EVERYSEC, 100);
+    struct source source = source_of(rig, 1);
+
+    (void)append_released(&source);
+    journal_bar(rig->journal);
+    (void)append_and_kick(&source);
+    journal_turn_off(rig->journal, true);
+    until(released(rig) == UINT64_MAX);
+    journal_unbar(rig->journal);
+    assert_true(released(rig) == UINT64_MAX);
+    finish(&source);
+}
+
 TEST(a_hold_may_be_turned_off)
 {
     struct rig *rig = rig_new(JOURNAL_ALWAYS);

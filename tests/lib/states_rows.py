@@ -33,7 +33,8 @@ def keyed_filters(world):
 def no_journal(world):
     world.ledger.promise(False)
     world.ledger.doubt()
-    assert world.ask("SAVE") == b"OK"
+    # A server that has just got slots may be saving.
+    wait_until(lambda: world.ask("SAVE") == b"OK", 20, "a snapshot")
 
 
 @state("save rules, no journal", World, "--appendonly", "no", "--save", "1 1")
@@ -405,10 +406,13 @@ def lose_directory(world):
     world.writer.rest()
     world.ledger.doubt()
     world.lost_files = True
-    if world.data.exists():     # at once: rm -rf may find new files, and give up
+    how = world.rng.choice(("rm", "mv", "mv, rm"))
+    if how == "rm":             # it may find new files, and leave them
+        shutil.rmtree(world.data, ignore_errors=True)
+    elif world.data.exists():
         moved = "%s.moved%d" % (world.data, world.rng.getrandbits(32))
         os.rename(world.data, moved)
-        if world.rng.random() < 0.5:
+        if how == "mv, rm":
             shutil.rmtree(moved, ignore_errors=True)
     world.writer.go_on()
 

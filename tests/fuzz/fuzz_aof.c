@@ -115,6 +115,44 @@ load_target_command(struct load_target *target, uint64_t db, struct slice key,
 }
 
 bool
+load_target_make(struct load_target *target, uint64_t db, struct slice key,
+                 const struct buf *value)
+{
+    const struct slice words[] = { slice_lit("RESTORE"), buf_slice(value) };
+
+    CHECK(value->len > 0);
+    return load_target_command(target, db, key, words, 2);
+}
+
+bool
+load_target_add(struct load_target *target, uint64_t db, struct slice key,
+                const struct slice *items, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct slice words[] = { slice_lit("BF.ADD"), items[i] };
+
+        CHECK(load_target_command(target, db, key, words, 2));
+    }
+    return true;
+}
+
+bool
+load_target_note_piece(struct load_target *target, uint64_t db,
+                       struct slice key)
+{
+    (void)target;
+    (void)key;
+    CHECK(db < LOAD_DATABASES_MAX);
+    return true;
+}
+
+bool
+load_target_check_pieces(struct load_target *target)
+{
+    return !target->stopped;
+}
+
+bool
 load_target_on_filter(void *ctx, const struct rdb_filter *filter)
 {
     struct load_target *target = ctx;

@@ -157,6 +157,7 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
     mem_free(peers);
     slot_set_subtract(&sidecar->served, &lost);
     slot_set_subtract(&sidecar->missing, &lost);
+    slot_set_subtract(&sidecar->fallen, &lost);
     slot_set_subtract(&sidecar->forced, &lost);
     slot_set_subtract(&sidecar->forgets, &sidecar->owned);
     slot_set_subtract(&sidecar->exported, &sidecar->owned);
@@ -179,7 +180,7 @@ follow_epoch(struct sidecar *sidecar, bool gained, uint64_t now_ms)
     struct slot_set risen = { { 0 } };
 
     slot_set_foreach (&sidecar->served, slot) {
-        if (sidecar->own->held[slot] != epoch) {
+        if (sidecar->own->held[slot] < epoch) {
             slot_set_add(&risen, slot);
         }
     }

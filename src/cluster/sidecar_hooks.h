@@ -45,6 +45,8 @@ struct sidecar_map {
     unsigned waiting;
     uint64_t waits_ms;
     uint16_t waits_for;
+    unsigned fallen;    /* slots that are missing since their owner's epoch is
+                           lower than their holder's */
     const bool *silent; /* by node: its daemon has not answered the last
                            survey */
     /* By the clock of the events: no slot that LEAVES is served from then on,

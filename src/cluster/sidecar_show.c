@@ -118,6 +118,7 @@ sidecar_show(struct sidecar *sidecar)
     struct sidecar_map map = { .topology = sidecar->topology,
                                .state = sidecar->state,
                                .source = sidecar->ask_source,
+                               .fallen = slot_set_count(&sidecar->fallen),
                                .leaving_until_ms = sidecar->leaving_until_ms };
 
     memset(sidecar->state, SLOT_AWAY, CLUSTER_SLOTS);

@@ -20,7 +20,9 @@ uint64_t
 sidecar_ask(struct sidecar *sidecar, struct sidecar_ask ask)
 {
     ask.number = ++sidecar->numbers;
-    ask.epoch = sidecar_node(sidecar)->epoch;
+    if (ask.epoch < sidecar_node(sidecar)->epoch) {
+        ask.epoch = sidecar_node(sidecar)->epoch;
+    }
     sidecar->hooks.ask(sidecar->hooks.ctx, &ask);
     return ask.number;
 }
@@ -48,6 +50,7 @@ sidecar_serve(struct sidecar *sidecar, const struct slot_set *set)
     }
     slot_set_subtract(&sidecar->fenced, set);
     slot_set_subtract(&sidecar->missing, set);
+    slot_set_subtract(&sidecar->fallen, set);
     slot_set_subtract(&sidecar->forced, set);
     sidecar->changed = true;
     log_notice("cluster.sidecar", "serves slots", "slots=%u of=%u",

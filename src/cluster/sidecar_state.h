@@ -118,6 +118,7 @@ struct claim {
     uint64_t silent_ms; /* since when FENCES has no answer */
     uint64_t ticket;    /* of the text on its way to the disk; 0: none yet */
     uint64_t epoch;     /* + 1, at which that holds the slots */
+    uint64_t raised;    /* likewise, if it is above our node's; 0: it is not */
     uint64_t since_ms;  /* in this state */
     uint64_t held_ms;   /* when commands on the slots began to wait */
     uint64_t round;     /* of WAITS: a later survey has to end */
@@ -184,6 +185,8 @@ struct sidecar {
                                wanted: a later round has to end */
     uint64_t *wanted_ms;    /* [CLUSTER_SLOTS] when it did */
     struct slot_set missing;
+    struct slot_set fallen; /* of missing: their holder's epoch is higher than
+                               our node's, which owns them all the same */
     struct slot_set forced; /* served with what there is if they are missing */
     /* Not ours any more, but served until then, or the newest as a survey of
      * their owner says: the owner's daemon sends clients here meanwhile. */

@@ -203,6 +203,12 @@ view_set_waiting(struct cluster_view *view, unsigned slots, uint16_t owner)
 }
 
 void
+view_set_fallen(struct cluster_view *view, unsigned slots)
+{
+    view->fallen = slots;
+}
+
+void
 view_set_silent(struct cluster_view *view, const bool *silent)
 {
     view->silent = 0;

@@ -45,6 +45,9 @@ void view_free(struct cluster_view *view); /* NULL is fine */
 void view_set_waiting(struct cluster_view *view, unsigned slots,
                       uint16_t owner);
 
+/* Notes how many slots are missing since their owner's epoch has fallen. */
+void view_set_fallen(struct cluster_view *view, unsigned slots);
+
 /* Notes which daemons are silent, by node, before the view is shown. */
 void view_set_silent(struct cluster_view *view, const bool *silent);
 

@@ -79,6 +79,7 @@ struct cluster_view {
     unsigned owned;     /* slots of this node, or of its primary */
     unsigned replicas;  /* of the same primary, but those that are FAIL */
     unsigned silent;    /* daemons */
+    unsigned fallen;    /* of those that are missing: by their owner's epoch */
     unsigned waiting;   /* slots that keep this server from following */
     uint16_t waits_for; /* the owner of the first; TOPOLOGY_NOBODY */
     bool primary;       /* this node is one */

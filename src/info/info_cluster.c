@@ -132,6 +132,7 @@ static void
 write_waiting(const struct info_cluster *figures,
               const struct cluster_view *view, struct buf *text)
 {
+    info_put_number(text, "cluster_slots_epoch_fell", view->fallen);
     info_put_number(text, "cluster_slots_waiting", view->waiting);
     if (view->waiting == 0) {
         return;

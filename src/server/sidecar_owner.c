@@ -90,6 +90,17 @@ set_leaving(struct sidecar_mode *mode, uint64_t until_ms)
                  clock_boot_ns() + left_ms * 1000000);
 }
 
+/* Notes in a view what clients do not see, but operators do. */
+static void
+describe(struct sidecar_mode *mode, struct cluster_view *view,
+         const struct sidecar_map *map)
+{
+    view_set_silent(view, map->silent);
+    view_set_waiting(view, map->waiting, map->waits_for);
+    view_set_fallen(view, map->fallen);
+    atomic_store(&mode->cluster.waits_ms, map->waiting > 0 ? map->waits_ms : 0);
+}
+
 /* Changes what may change in the view that is shown: a new one, with all its
  * texts, is for other changes. False: such a one is needed. */
 static bool
@@ -104,9 +115,7 @@ publish_again(struct sidecar_mode *mode, const struct sidecar_map *map)
         return false;
     }
     gate_raise(gate_of(mode), 0);
-    view_set_silent(view, map->silent);
-    view_set_waiting(view, map->waiting, map->waits_for);
-    atomic_store(&mode->cluster.waits_ms, map->waiting > 0 ? map->waits_ms : 0);
+    describe(mode, view, map);
     set_leaving(mode, map->leaving_until_ms);
     gate_lower(gate_of(mode), 0);
     sidecar_inquiry_publish(mode->inquiry, sidecar_holdings(mode->sidecar));
@@ -132,8 +141,8 @@ publish(void *ctx, const struct sidecar_map *map)
         return;
     }
     mode->remade = false;
-    view_set_silent(view, map->silent);
     gate_raise(gate_of(mode), 0);
+    describe(mode, view, map);
     set_leaving(mode, map->leaving_until_ms);
     mode->cluster.view = mode->view_shown = view;
     gate_lower(gate_of(mode), 0);

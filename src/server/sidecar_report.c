@@ -21,7 +21,11 @@ say(const struct cluster_view *view)
              "consequence=\"CLUSTERDOWN Slot data not available\" help=\"%s\"",
              view->count[SLOT_MISSING], view->owned, view->silent,
              names.failed ? "?" : names.data,
-             view->silent > 0
+             view->fallen > 0
+                 ? "other servers hold slots at a higher epoch than that of "
+                   "this server's node: CLUSTER BUMPEPOCH at the node, or "
+                   "SIDECAR FORCE-SERVE"
+             : view->silent > 0
                  ? "start the silent servers, which may have the data"
                  : "bring the server back that had the data, or declare it "
                    "lost with SIDECAR FORCE-SERVE");

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cluster/cluster.h"
 #include "keyspace/key_hash.h"
 #include "server/pull.h"
 #include "server/replication_state.h"
@@ -204,6 +205,7 @@ static void
 describe(void *ctx, struct buf *text)
 {
     struct slot_orders *orders = orders_of(ctx);
+    const struct cluster *cluster = orders->r->server->service.cluster;
 
     if (!key_hash_has_slots()) {
         return;
@@ -220,6 +222,9 @@ describe(void *ctx, struct buf *text)
     buf_append_slice(text, slice_lit("slot_last_failure:"));
     buf_append_slice(text, slice_of(orders->why));
     buf_append_slice(text, slice_lit("\r\n"));
+    if (cluster != NULL && cluster->view != NULL) {
+        buf_printf(text, "slots_epoch_fell:%u\r\n", cluster->view->fallen);
+    }
     buf_printf(text,
                "slots_being_deleted:%u\r\nslot_keys_deleted:%" PRIu64 "\r\n",
                slot_set_count(&orders->dropped), orders->deleted);

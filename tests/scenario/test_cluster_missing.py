@@ -48,14 +48,14 @@ class Trio:
         self.servers.append(made)
         return self.servers[-1]
 
-    def show(self, of_a, of_c):
+    def show(self, of_a, of_c, epoch=1):
         ports = self.ports
         for at, made in enumerate(self.nodes):
             flags = ["master", "slave", "master"]
             flags[at] = "myself," + flags[at]
             made.say(myid=(A, B, C)[at], nodes=[
-                node(A, ports[0], flags[0], slots=of_a, epoch=1),
-                node(B, ports[1], flags[1], A, epoch=1),
+                node(A, ports[0], flags[0], slots=of_a, epoch=epoch),
+                node(B, ports[1], flags[1], A, epoch=epoch),
                 node(C, ports[2], flags[2], slots=of_c, epoch=2)])
 
     def say(self, of_a, of_b, leader, epoch):
@@ -282,3 +282,27 @@ def test_an_operator_lets_go_what_nobody_takes(group, tmp_path):
         for number in range(20):
             wait_reply(other, 1, "BF.EXISTS", "key%d" % number, "item")
     assert call(other, "BF.EXISTS", "moves", "item") == 0
+
+
+def test_an_owner_whose_epoch_has_fallen_is_named_and_forced(group, tmp_path):
+    trio = Trio(group, folder=tmp_path)
+    old, _, new = trio.servers
+    try:
+        trio.show(ALL, "", epoch=50)
+        neighbour.wait_served(old, 16384)
+        assert call(old, "BF.ADD", "moves", "item") == 1
+        trio.show(REST, str(MOVED), epoch=50)  # and C has the epoch 2
+        wait_until(lambda: neighbour.figures(new)["cluster_slots_epoch_fell"] == "1",
+                   30, "it is found")
+        assert b"slots_epoch_fell:1" in call(new, "SIDECAR", "STATUS")
+        assert b"CLUSTER BUMPEPOCH" in new.log()
+        wait_reply(new, resp.Error("CLUSTERDOWN Slot data not available"),
+                   "BF.EXISTS", "moves", "item")
+        assert call(new, "SIDECAR", "FORCE-SERVE", str(MOVED)) == b"OK"
+        wait_reply(new, 1, "BF.EXISTS", "moves", "item")
+        assert neighbour.figures(new)["cluster_slots_epoch_fell"] == "0"
+        new.crash()
+        new.restart()
+        wait_reply(new, 1, "BF.EXISTS", "moves", "item")
+    finally:
+        trio.close()

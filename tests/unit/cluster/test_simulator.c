@@ -11,6 +11,7 @@
  */
 #include "../test.h"
 #include "base/log.h"
+#include "cluster/sidecar_state.h"
 #include "conf/conf.h"
 #include "sim.h"
 
@@ -60,10 +61,8 @@ some_primary(void)
 }
 
 static void
-move_slots(void)
+move_at(int to, uint64_t epoch)
 {
-    int to = some_primary();
-    uint64_t epoch = sim_next_epoch();
     struct sim_version *version;
 
     if (!sim.node[to].up || sim.node[to].alone_ms != 0) {
@@ -76,8 +75,26 @@ move_slots(void)
             version->member[to].epoch = epoch;
         }
     }
-    sim_tell("slots move to %d", to);
+    sim_tell("slots move to %d, at %" PRIu64, to, epoch);
     sim.moves++;
+}
+
+static void
+move_slots(void)
+{
+    int to = some_primary();
+
+    move_at(to, sim_next_epoch());
+}
+
+/* An operator gives slots to a node whose epoch stays as it is: SETSLOT NODE
+ * without IMPORTING. It may be lower than that of the owner before. */
+static void
+move_without_epoch(void)
+{
+    int to = some_primary();
+
+    move_at(to, sim_newest()->member[to].epoch);
 }
 
 /* All slots of a primary move to another one, and it follows that with its
@@ -383,12 +400,18 @@ force_serve(bool healed)
             struct slot_set set = { { 0 } };
 
             slot_set_add(&set, sim_slot(slot));
+            bool fallen = slot_set_has(&d->sidecar->fallen, sim_slot(slot));
+
             if (d->state[slot] == SLOT_MISSING &&
-                (!healed || (sim.truth[slot] & ~sim.lost[slot]) == 0) &&
+                (!healed || fallen ||
+                 (sim.truth[slot] & ~sim.lost[slot]) == 0) &&
                 sidecar_force_serve(d->sidecar, &set, sim_has_lease(d), reason,
                                     sizeof(reason))) {
-                sim_tell("slot %u is lost, says the operator of %d", slot, i);
-                sim.lost[slot] = sim.truth[slot];
+                sim_tell("slot %u is %s, says the operator of %d", slot,
+                         fallen ? "ours all the same" : "lost", i);
+                if (!fallen) { /* else it is fetched, as ever */
+                    sim.lost[slot] = sim.truth[slot];
+                }
                 sim.forced++;
             }
         }
@@ -418,6 +441,7 @@ make_fault(void)
     static void (*const faults[])(void) = {
         move_slots,
         move_slots,
+        move_without_epoch,
         move_slots,
         fail_over,
         fail_over,

@@ -60,6 +60,14 @@ TEST(a_slot_that_was_held_once_and_is_not_any_more_is_missing)
     rig_fini(&rig);
 }
 
+/* As RIG_NODES, but no daemon holds slots at a higher epoch than A's node. */
+#define RISEN                                                                  \
+    RIG_A                                                                      \
+    " 10.0.0.1:7000@17000 myself,master - 0 0 9 connected 0-5460\n" RIG_B      \
+    " 10.0.0.2:7001@17001 master - 0 1 2 connected 5461-10922\n" RIG_C         \
+    " 10.0.0.3:7002@17002 master - 0 1 3 connected 10923-16383\n" RIG_R        \
+    " 10.0.0.4:7003@17003 slave " RIG_A " 0 1 9 connected\n"
+
 /* Surveys in which C answers this, and all others that, until a daemon is asked
  * for slot 3: it must be C. */
 static void
@@ -70,7 +78,7 @@ check_asks_c(const struct sidecar_answer *of_c,
     size_t asked = 0;
 
     rig_init(&rig, NULL);
-    rig_poll(&rig, RIG_NODES);
+    rig_poll(&rig, RISEN);
     for (int round = 0; round < 8 && asked == 0; round++) {
         rig_tick(&rig, 150);
         while (rig.asks > 0 && rig.ask[0].question == SIDECAR_ASK_HOLDINGS) {

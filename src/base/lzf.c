@@ -31,15 +31,42 @@ fit(const struct unpacking *unpacking, const struct lzf *lzf, size_t *count)
 static bool
 take_literals(const struct unpacking *unpacking, struct lzf *lzf, size_t count)
 {
+    const uint8_t *from = unpacking->from + lzf->at;
     size_t some = count;
 
     if (count > unpacking->from_len - lzf->at || !fit(unpacking, lzf, &some)) {
         return false;
     }
-    memcpy(unpacking->to + lzf->done, unpacking->from + lzf->at, some);
+    for (size_t i = 0; i < some; i++) {
+        lzf->zeros = from[i] == 0 ? lzf->zeros + 1 : 0;
+    }
+    if (!lzf->zeroed || lzf->zeros < some) {
+        memcpy(unpacking->to + lzf->done, from, some);
+    }
     lzf->at += count;
     lzf->done += some;
     return true;
+}
+
+/* Repeats what was unpacked `back` bytes before; both may overlap. */
+static void
+copy(const struct unpacking *unpacking, struct lzf *lzf, size_t back,
+     size_t count)
+{
+    uint8_t *to = unpacking->to + lzf->done;
+
+    if (back > lzf->zeros) {
+        for (size_t i = 0; i < count; i++) {
+            to[i] = *(to + i - back);
+            lzf->zeros = to[i] == 0 ? lzf->zeros + 1 : 0;
+        }
+    } else {
+        if (!lzf->zeroed) {
+            memset(to, 0, count);
+        }
+        lzf->zeros += count;
+    }
+    lzf->done += count;
 }
 
 static bool
@@ -59,9 +86,7 @@ take_copy(const struct unpacking *unpacking, struct lzf *lzf, size_t control)
     if (back > lzf->done || !fit(unpacking, lzf, &count)) {
         return false;
     }
-    for (; count > 0; count--, lzf->done++) { /* they may overlap */
-        unpacking->to[lzf->done] = unpacking->to[lzf->done - back];
-    }
+    copy(unpacking, lzf, back, count);
     return true;
 }
 
@@ -92,7 +117,7 @@ lzf_unpack_piece(struct lzf *lzf, struct slice packed, void *to, size_t len,
 bool
 lzf_unpack(struct slice packed, void *to, size_t len)
 {
-    struct lzf lzf = { 0, 0 };
+    struct lzf lzf = { 0 };
 
     return lzf_unpack_piece(&lzf, packed, to, len, SIZE_MAX) && lzf.done == len;
 }
@@ -102,7 +127,7 @@ lzf_unpack_start(struct slice packed, void *to, size_t len)
 {
     const struct unpacking unpacking = { (const uint8_t *)packed.data,
                                          packed.len, to, len, true };
-    struct lzf lzf = { 0, 0 };
+    struct lzf lzf = { 0 };
 
     return unpack(&unpacking, &lzf, len) && lzf.done == len;
 }

@@ -12,10 +12,13 @@
 
 #include "base/slice.h"
 
-/* A string that is unpacked in pieces. All zero at first. */
+/* A string that is unpacked in pieces. All zero at first, but for `zeroed`. */
 struct lzf {
-    size_t at;   /* packed bytes that are done */
-    size_t done; /* bytes that are unpacked */
+    size_t at;    /* packed bytes that are done */
+    size_t done;  /* bytes that are unpacked */
+    size_t zeros; /* how many of the last ones are known to be 0 */
+    bool zeroed;  /* the bytes at `to` are 0 at first: where they stay so, they
+                     are neither read nor written */
 };
 
 /* Unpacks into `len` bytes at `to`, until at least `until` of them are there or

@@ -31,7 +31,8 @@ begin_array(struct filling *filling, const struct bloom *bloom,
                   filling->layer + 1 == bloom->count, &filling->array);
     CHECK(!filling->in.failed && filling->array.len >= filling->head);
     filling->at = filling->head;
-    filling->lzf = (struct lzf){ 0, 0 };
+    /* Without a head it unpacks into the new layer, whose bits are 0. */
+    filling->lzf = (struct lzf){ .zeroed = filling->head == 0 };
     if (filling->array.is_lzf && filling->head > 0) {
         filling->unpacked = env->alloc(env->ctx, (size_t)filling->array.len);
         if (filling->unpacked == NULL) {

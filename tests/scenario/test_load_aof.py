@@ -268,9 +268,11 @@ def test_the_defaults_of_the_source(server, tmp_path):
 
 
 def test_a_large_filter_is_made_without_its_zeros(server, tmp_path):
+    before = server.rss()
     load_aof(server, written(tmp_path, commands("BF.RESERVE k 0.01 40000000",
                                                 "BF.ADD k a")))
     assert present(server, "k", ["a"])
+    assert server.rss() - before < 16 << 20, "of 53 MiB"
 
 
 def test_a_file_that_ends_between_two_pieces(server, tmp_path):

@@ -44,7 +44,7 @@ TEST(pieces_unpack_to_the_same)
 
     assert_true(lzf_unpack(packed, whole, sizeof(whole)));
     for (size_t bytes = 1; bytes < sizeof(out); bytes++) {
-        struct lzf lzf = { 0, 0 };
+        struct lzf lzf = { 0 };
 
         while (lzf.at < packed.len) {
             size_t before = lzf.done;
@@ -55,6 +55,35 @@ TEST(pieces_unpack_to_the_same)
         }
         assert_int_equal(sizeof(out), lzf.done);
         assert_memory_equal(whole, out, sizeof(out));
+    }
+}
+
+/* Zeros as literals, as a copy of one, and as a copy of some before. */
+TEST(zeros_are_not_written_where_they_are_already)
+{
+    static const struct slice packed = {
+        "\x00\x61\x01\x00\x00\xe0\x01\x00\x00\x62\x20\x0b", 12
+    };
+    char text[17] = { 0 };
+    char out[sizeof(text)];
+    struct lzf lzf = { .zeroed = true };
+
+    text[0] = 'a';
+    text[13] = 'b';
+    memset(out, 0x55, sizeof(out));
+    assert_true(lzf_unpack_piece(&lzf, packed, out, sizeof(out), SIZE_MAX));
+    assert_int_equal(sizeof(out), lzf.done);
+    assert_int_equal('a', out[0]);
+    for (size_t i = 1; i <= 12; i++) {
+        assert_int_equal(0x55, out[i]);
+    }
+    assert_int_equal('b', out[13]);
+
+    for (int zeroed = 0; zeroed <= 1; zeroed++) {
+        memset(out, zeroed ? 0 : 0x55, sizeof(out));
+        lzf = (struct lzf){ .zeroed = zeroed };
+        assert_true(lzf_unpack_piece(&lzf, packed, out, sizeof(out), SIZE_MAX));
+        assert_memory_equal(text, out, sizeof(out));
     }
 }
 

@@ -194,3 +194,66 @@ TEST(lost_files_are_written_again)
     assert_int_equal(17, timeout_in_file(&home));
     home_close(&home);
 }
+
+/* The text of a job, and how often it was freed. */
+struct text_work {
+    const char *text; /* of a write; NULL: it is refused */
+    char seen[32];    /* of a read */
+    unsigned frees;
+};
+
+static bool
+run_text(void *ctx, const char *path, struct buf *text)
+{
+    struct text_work *work = ctx;
+
+    assert_non_null(path);
+    if (text->len > 0) {
+        (void)snprintf(work->seen, sizeof(work->seen), "%.*s", (int)text->len,
+                       text->data);
+    } else if (work->text != NULL) {
+        buf_append_slice(text, slice_of(work->text));
+    }
+    return work->text != NULL;
+}
+
+static void
+free_work(void *ctx)
+{
+    ((struct text_work *)ctx)->frees++;
+}
+
+/* Returns whether the job had no error. */
+static bool
+transfer(struct home *home, bool reads, struct text_work *ctx)
+{
+    const struct conf_file_work work = { run_text, free_work, ctx };
+    struct conf_file *file = conf_file_new(&home->given, on_done, home);
+    struct conf_file_job *job = NULL;
+    bool good;
+
+    ctx->frees = 0;
+    assert_int_equal(
+        OK, conf_file_begin_text(file, home->path, reads, &work, true, &job));
+    conf_file_wait(file, job);
+    assert_ptr_equal(ctx, conf_file_ctx(job));
+    good = conf_file_error(job) == NULL;
+    conf_file_forget(job);
+    conf_file_free(file);
+    assert_int_equal(1, ctx->frees);
+    return good;
+}
+
+TEST(a_text_that_its_work_refuses_is_not_written)
+{
+    struct home home;
+    struct text_work work = { .text = "# one\n" };
+
+    home_open(&home);
+    assert_true(transfer(&home, false, &work));
+    work.text = NULL;
+    assert_false(transfer(&home, false, &work));
+    assert_true(transfer(&home, true, &work));
+    assert_string_equal("# one\n", work.seen);
+    home_close(&home);
+}

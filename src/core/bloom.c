@@ -36,7 +36,7 @@ enum {
 };
 
 /* The sizes of the structs in version 1 of the library: no caller has less. */
-enum { LEAST_PARAMS = 88, LEAST_INFO = 40, LEAST_LAYER_INFO = 48 };
+enum { LEAST_INFO = 40, LEAST_LAYER_INFO = 48 };
 
 #define NOINLINE __attribute__((noinline))
 
@@ -82,7 +82,7 @@ bloom_init(struct bloom *bloom, const struct bloom_params *params,
 
     env = env_or_default(env);
     if (params->struct_size != sizeof(copy)) {
-        if (!versioned_read(params, &copy, sizeof(copy), LEAST_PARAMS)) {
+        if (!versioned_read(params, &copy, sizeof(copy), BLOOM_LEAST_PARAMS)) {
             return BLOOM_INVALID;
         }
         params = &copy;
@@ -552,41 +552,6 @@ bloom_growth_bytes(const struct bloom *bloom)
     return layer_bytes(bloom_newest(bloom)) +
            plan_chain_bytes(parts, bloom->count) -
            plan_chain_bytes(parts, bloom->count - 1U);
-}
-
-void
-bloom_get_params(const struct bloom *bloom, struct bloom_params *ret_params)
-{
-    const struct layer *first = bloom_layers_const(bloom);
-    const struct bloom_extra *extra = bloom_extra_of(bloom);
-    struct bloom_params params = { .capacity = first->capacity,
-                                   .error_rate = bloom->error_rate,
-                                   .tightening = bloom_tightening(bloom),
-                                   .expansion = bloom->expansion,
-                                   .kind = bloom_kind(bloom),
-                                   .stripes = first->stripes,
-                                   .lines = first->line_count };
-
-    if (params.kind == BLOOM_REDISBLOOM && params.expansion == 0 &&
-        extra != NULL && extra->growth == 0) {
-        params.flags = BLOOM_EXPANSION_ZERO;
-    }
-    if (params.kind == BLOOM_AGEING) {
-        params.capacity = extra->capacity;
-        params.seconds = extra->seconds;
-        params.generations = extra->generations;
-        params.now_ms =
-            turns_begin_ms(extra->seconds, extra->generations, extra->turn);
-    }
-    if (params.kind == BLOOM_DELETABLE) {
-        params.region = 1U << first->log2;
-    }
-    if (bloom_is_keyed(bloom)) {
-        params.flags = BLOOM_KEYED;
-        params.fingerprint = bloom_keyed_of(bloom)->fingerprint;
-    }
-    bloom_get_seed(bloom, params.seed);
-    versioned_write(ret_params, &params, sizeof(params), LEAST_PARAMS);
 }
 
 double

@@ -14,6 +14,7 @@
 #include "core/plan.h"
 #include "core/seed.h"
 #include "core/turns.h"
+#include "core/versioned.h"
 
 /* The expansion in RedisBloom's header of a filter made by NONSCALING. */
 enum { NONSCALING_GROWTH = 2 };
@@ -413,4 +414,39 @@ bloom_size(const struct bloom *bloom)
     return bloom->count > 1 ? bloom->chain->size_bytes
                             : plan_struct_bytes(bloom_parts(bloom), 1) +
                                   layer_bytes(&bloom->first);
+}
+
+void
+bloom_get_params(const struct bloom *bloom, struct bloom_params *ret_params)
+{
+    const struct layer *first = bloom_layers_const(bloom);
+    const struct bloom_extra *extra = bloom_extra_of(bloom);
+    struct bloom_params params = { .capacity = first->capacity,
+                                   .error_rate = bloom->error_rate,
+                                   .tightening = bloom_tightening(bloom),
+                                   .expansion = bloom->expansion,
+                                   .kind = bloom_kind(bloom),
+                                   .stripes = first->stripes,
+                                   .lines = first->line_count };
+
+    if (params.kind == BLOOM_REDISBLOOM && params.expansion == 0 &&
+        extra != NULL && extra->growth == 0) {
+        params.flags = BLOOM_EXPANSION_ZERO;
+    }
+    if (params.kind == BLOOM_AGEING) {
+        params.capacity = extra->capacity;
+        params.seconds = extra->seconds;
+        params.generations = extra->generations;
+        params.now_ms =
+            turns_begin_ms(extra->seconds, extra->generations, extra->turn);
+    }
+    if (params.kind == BLOOM_DELETABLE) {
+        params.region = 1U << first->log2;
+    }
+    if (bloom_is_keyed(bloom)) {
+        params.flags = BLOOM_KEYED;
+        params.fingerprint = bloom_keyed_of(bloom)->fingerprint;
+    }
+    bloom_get_seed(bloom, params.seed);
+    versioned_write(ret_params, &params, sizeof(params), BLOOM_LEAST_PARAMS);
 }

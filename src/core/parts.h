@@ -9,6 +9,9 @@
 
 #include "core/filter.h"
 
+/* The size of struct bloom_params in version 1 of the library. */
+enum { BLOOM_LEAST_PARAMS = 88 };
+
 /* Take the same time for any number of layers. Their figures are those of
  * bloom_get_info(). */
 uint64_t bloom_items(const struct bloom *bloom);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the two files of a walk share: walk.c goes through the stripes, and
- * walk_large.c copies the filters that do not fit into a batch.
+ * What the files of a walk share: walk.c goes through the stripes, walk_large.c
+ * copies the filters that do not fit into a batch, and both do so in the holds
+ * of walk_hold.c.
  */
 #pragma once
 

@@ -95,17 +95,6 @@ sidecar_set_options(struct sidecar *sidecar,
 
 /* ---- slots --------------------------------------------------------------- */
 
-void
-sidecar_stop_serving(struct sidecar *sidecar, const struct slot_set *set,
-                     uint64_t now_ms)
-{
-    slot_set_foreach (set, slot) {
-        sidecar_want(sidecar, slot, PEER_NONE, now_ms);
-    }
-    slot_set_subtract(&sidecar->served, set);
-    sidecar->changed = true;
-}
-
 /* Compares the owners with those of the last poll. The daemon of the node that
  * owned a slot before is the first to be asked for it. Returns whether our node
  * has gained slots. */

@@ -57,3 +57,14 @@ sidecar_serve(struct sidecar *sidecar, const struct slot_set *set)
                slot_set_count(&sidecar->served),
                slot_set_count(&sidecar->owned));
 }
+
+void
+sidecar_stop_serving(struct sidecar *sidecar, const struct slot_set *set,
+                     uint64_t now_ms)
+{
+    slot_set_foreach (set, slot) {
+        sidecar_want(sidecar, slot, PEER_NONE, now_ms);
+    }
+    slot_set_subtract(&sidecar->served, set);
+    sidecar->changed = true;
+}

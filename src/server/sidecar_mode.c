@@ -101,6 +101,20 @@ take_topology(struct sidecar_mode *mode, const struct neighbour_poll *poll)
     }
 }
 
+static void on_timer(uv_timer_t *timer);
+
+/* Has the timer of ticks run fast while something is under way. */
+static void
+set_pace(struct sidecar_mode *mode)
+{
+    unsigned tick_ms = sidecar_rests(mode->sidecar) ? REST_TICK_MS : TICK_MS;
+
+    if (tick_ms != mode->tick_ms) {
+        mode->tick_ms = tick_ms;
+        CHECK(uv_timer_start(&mode->timer, on_timer, tick_ms, tick_ms) == 0);
+    }
+}
+
 static void
 on_polled(void *ctx, const struct neighbour_poll *poll)
 {
@@ -126,7 +140,7 @@ on_polled(void *ctx, const struct neighbour_poll *poll)
     mode->leased = mode->leased || mode->lease.until_ns > 0;
     set_lease(mode, mode->lease.until_ns);
     atomic_store(&mode->cluster.neighbour_up, neighbour_is_up(mode->neighbour));
-    sidecar_mode_pace(mode);
+    set_pace(mode);
 }
 
 static void
@@ -462,19 +476,6 @@ tick(struct sidecar_mode *mode)
     }
 }
 
-static void on_timer(uv_timer_t *timer);
-
-void
-sidecar_mode_pace(struct sidecar_mode *mode)
-{
-    unsigned tick_ms = sidecar_rests(mode->sidecar) ? REST_TICK_MS : TICK_MS;
-
-    if (tick_ms != mode->tick_ms) {
-        mode->tick_ms = tick_ms;
-        CHECK(uv_timer_start(&mode->timer, on_timer, tick_ms, tick_ms) == 0);
-    }
-}
-
 static void
 on_timer(uv_timer_t *timer)
 {
@@ -489,7 +490,7 @@ on_timer(uv_timer_t *timer)
     atomic_store(&mode->cluster.cutover_ms, sidecar_cutover_ms(mode->sidecar));
     sidecar_report_look(&mode->report, mode->cluster.view,
                         sidecar_mode_now_ms());
-    sidecar_mode_pace(mode);
+    set_pace(mode);
 }
 
 static void
@@ -501,8 +502,29 @@ on_poke(uv_async_t *handle)
         look_at_map(mode);
         sidecar_owner_fence(mode);
         tick(mode);
-        sidecar_mode_pace(mode);
+        set_pace(mode);
     }
+}
+
+static void
+on_answered(void *ctx, uint64_t number, const struct answer *reply,
+            const char *reason)
+{
+    struct sidecar_mode *mode = ctx;
+
+    sidecar_owner_answered(mode, number, reply, reason);
+    set_pace(mode);
+}
+
+static bool
+on_told(struct server *server, struct slice text)
+{
+    bool good = sidecar_owner_told(server, text);
+
+    if (good && atomic_load(&server->sidecar->started)) {
+        set_pace(server->sidecar);
+    }
+    return good;
 }
 
 void
@@ -514,8 +536,8 @@ sidecar_mode_start(struct server *server)
     if (mode == NULL) {
         return;
     }
-    mode->colleagues = colleagues_new(server, sidecar_owner_answered, mode);
-    server->replication->following.take_holdings = sidecar_owner_told;
+    mode->colleagues = colleagues_new(server, on_answered, mode);
+    server->replication->following.take_holdings = on_told;
     CHECK(uv_timer_init(uv, &mode->timer) == 0);
     mode->timer.data = mode;
     mode->tick_ms = TICK_MS;

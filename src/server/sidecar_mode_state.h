@@ -75,6 +75,3 @@ sidecar_mode_now_ms(void)
 {
     return run_clock_ms();
 }
-
-/* Has the timer of ticks run fast while something is under way. */
-void sidecar_mode_pace(struct sidecar_mode *mode);

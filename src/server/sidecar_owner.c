@@ -288,7 +288,6 @@ sidecar_owner_answered(void *ctx, uint64_t number, const struct answer *reply,
                                    sizeof(text));
     }
     sidecar_answered(mode->sidecar, number, &answer, sidecar_mode_now_ms());
-    sidecar_mode_pace(mode);
 }
 
 /* ---- what a leader tells its replicas ------------------------------------ */
@@ -330,7 +329,6 @@ sidecar_owner_told(struct server *server, struct slice text)
         return false;
     }
     sidecar_told(mode->sidecar, mode->answered, sidecar_mode_now_ms());
-    sidecar_mode_pace(mode);
     return true;
 }
 

@@ -33,6 +33,9 @@ struct complete {
     uint64_t position; /* behind the command */
     uint32_t index;    /* in obey.batch */
     const char *what;  /* is wrong */
+    /* Behind lost effects, of a file that is salvaged. */
+    bool gap;
+    uint64_t left_out; /* deletions of items */
 };
 
 static void *
@@ -101,11 +104,12 @@ drop(struct complete *complete, const struct key *key)
     }
 }
 
+/* Behind a gap a command may depend on what is lost: it is skipped. */
 static bool
 wrong(struct complete *complete, const char *what)
 {
     complete->what = what;
-    return false;
+    return complete->gap;
 }
 
 /* Executes the command as any log's, without those behind it. */
@@ -152,10 +156,12 @@ redo(struct complete *complete, const struct slice *argv, size_t argc,
     struct entry *entry = find_earlier(complete, &key);
     const struct redo items = { .words = argv + FIRST_ITEM + 1,
                                 .count = argc - FIRST_ITEM - 1,
-                                .position = complete->position };
+                                .position = complete->position,
+                                .anew = complete->gap };
     enum bloom_status status = BLOOM_OK;
 
     if (entry != NULL) {
+        complete->left_out += deletes && complete->gap ? items.count / 2 : 0;
         status = deletes ? redo_deletions(&entry->bloom, &items)
                          : redo_adds(&entry->bloom, &complete->service.obey_env,
                                      &items);
@@ -244,7 +250,8 @@ parse_db(struct complete *complete, struct slice word, uint32_t *ret_db)
 
     if (!slice_to_u64(word, &db) ||
         db >= keyspace_databases(complete->keyspace)) {
-        return wrong(complete, "a number of a database is too high");
+        complete->what = "a number of a database is too high";
+        return false;
     }
     *ret_db = (uint32_t)db;
     return true;
@@ -403,6 +410,7 @@ execute_group(struct complete *complete, const struct snapshot_effects *effects,
     struct batch *batch = &complete->obey.batch;
     size_t at = 0;
 
+    complete->gap = complete->gap || effects->behind_gap;
     complete->begins = effects->position;
     complete->db = 0; /* a group begins with SELECT */
     while (at < effects->commands.len) {
@@ -411,11 +419,11 @@ execute_group(struct complete *complete, const struct snapshot_effects *effects,
         batch_clear(batch);
         complete->position = complete->begins + at;
         if (scan_commands(effects->commands, &limits, batch, &at) != OK) {
-            (void)wrong(complete, "not enough memory");
+            complete->what = "not enough memory";
             return say_where(complete, ret_reason, reason_size);
         }
         if (at == begin) {
-            (void)wrong(complete, "no command of a log");
+            complete->what = "no command of a log";
             return say_where(complete, ret_reason, reason_size);
         }
         if (!execute_batch(complete, at)) {
@@ -467,6 +475,13 @@ complete_group(void *state, struct keyspace *ks,
     return error == 0;
 }
 
+static uint64_t
+complete_left_out(const void *state)
+{
+    return ((const struct complete *)state)->left_out;
+}
+
 const struct completion complete_calls = { .open = complete_open,
                                            .group = complete_group,
+                                           .left_out = complete_left_out,
                                            .close = complete_close };

@@ -34,6 +34,10 @@
  * - A key that an effect needs and that is missing was gone by E: the effect is
  *   skipped. Nowhere else is that allowed: a log by itself is complete.
  *
+ * In a file that is salvaged, effects may be lost. Behind such a gap a command
+ * that cannot be executed is skipped. Deletable filters are then not as the
+ * log's places say: items are added anew, and none is deleted.
+ *
  * A transaction needs no rule: P is never inside one, since a stripe's position
  * is set when all of it is done. Nor does a run of adds, since each command is
  * judged by itself.

@@ -82,6 +82,15 @@ redo_one(struct bloom *bloom, const struct bloom_env *env,
                : BLOOM_INVALID;
 }
 
+static enum bloom_status
+add_anew(struct bloom *bloom, const struct bloom_env *env, struct slice item)
+{
+    struct bloom_hash hash = bloom_hash(bloom, item.data, item.len);
+    bool added;
+
+    return bloom_add(bloom, env, hash, &added);
+}
+
 /* env: NULL for deletions, which need none. */
 static enum bloom_status
 redo_all(struct bloom *bloom, const struct bloom_env *env,
@@ -98,7 +107,11 @@ redo_all(struct bloom *bloom, const struct bloom_env *env,
     bloom_get_info(bloom, &before);
     for (size_t at = 0; at < redo->count && status == BLOOM_OK;
          at += WORDS_EACH) {
-        status = redo_one(bloom, env, redo->words + at, redo->position);
+        if (!redo->anew) {
+            status = redo_one(bloom, env, redo->words + at, redo->position);
+        } else if (env != NULL) {
+            status = add_anew(bloom, env, redo->words[at + 1]);
+        }
     }
     bloom_get_info(bloom, &after);
     keyspace_account(&before, &after);

@@ -25,6 +25,10 @@ struct redo {
     const struct slice *words;
     size_t count; /* of words; odd: the effect is wrong */
     uint64_t position;
+    /* Earlier effects are lost, so the filter is not the one that the places
+     * are of. Adds find places again, and nothing is deleted: that could clear
+     * bits of other items. */
+    bool anew;
 };
 
 /* Write a place. Return its length. */

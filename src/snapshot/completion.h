@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct keyspace;
 struct snapshot_effects;
@@ -22,5 +23,8 @@ struct completion {
     bool (*group)(void *state, struct keyspace *ks,
                   const struct snapshot_effects *effects, char *ret_reason,
                   size_t reason_size);
+    /* Returns how many deletions of items were not executed, since effects
+     * before them are lost. */
+    uint64_t (*left_out)(const void *state);
     void (*close)(void *state);
 };

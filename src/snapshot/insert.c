@@ -173,6 +173,8 @@ insert_end(void *ctx, const struct snapshot_stamp *end)
     }
     if (insert->completing == NULL) {
         reset_epochs(insert);
+    } else {
+        insert->left_out = insert->completion->left_out(insert->completing);
     }
     if (!arrival_end(insert->keyspace, end->position, insert->epochs)) {
         return fail(insert, "a key of a flush that never was");

@@ -25,7 +25,8 @@ struct insert {
     bool epochs;   /* some keys were not of epoch 0 */
     bool pieces;   /* some deletable filters have positions of pieces */
     bool ended;
-    void *completing; /* NULL: no effect came */
+    uint64_t left_out; /* deletions, set by insert_end (completion.h) */
+    void *completing;  /* NULL: no effect came */
 };
 
 /* What snapshot_read calls, with the insert as ctx. */

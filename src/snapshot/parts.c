@@ -68,6 +68,7 @@ end_group(struct parts *parts, struct slice commands,
 {
     *ret_group = parts->group;
     ret_group->commands = commands;
+    ret_group->behind_gap = parts->group.position != parts->position;
     parts->position = parts->group.position + parts->bytes + GROUP_SEAL_BYTES;
     parts->sequence = parts->group.sequence;
     parts_drop(parts);

@@ -50,6 +50,7 @@ struct snapshot_record {
 struct snapshot_effects {
     uint64_t position, sequence; /* where its text begins */
     struct slice commands;       /* without the seal */
+    bool behind_gap; /* effects before it are lost: the file is salvaged */
 };
 
 /* How far a writer or loader is. Any thread reads it. */

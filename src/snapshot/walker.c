@@ -160,7 +160,9 @@ static int
 on_group(void *ctx, uint64_t position, uint64_t sequence, struct slice commands)
 {
     struct walker *walker = ctx;
-    struct snapshot_effects effects = { position, sequence, commands };
+    struct snapshot_effects effects = { .position = position,
+                                        .sequence = sequence,
+                                        .commands = commands };
 
     return atomic_load(&walker->cancelled)
                ? ECANCELED

@@ -80,6 +80,12 @@ rescue_world(struct rescue *rescue, int fd, struct check_snapshot *found,
 
     if (check_world_load(world, fd, true, why, sizeof(why))) {
         found->keys = keyspace_count_keys(check_world_keyspace(world));
+        if (check_world_left_out(world) > 0) {
+            tool_complain(&rescue->check->tool, CHECK_DAMAGED,
+                          "%llu deleted items of deletable filters may still "
+                          "be found, since their adds may be lost",
+                          (unsigned long long)check_world_left_out(world));
+        }
         error = snapshot_write(rescue->writer, check_world_keyspace(world),
                                written, out, &rescue->advance.progress);
     }

@@ -28,7 +28,8 @@ struct check_world {
     struct conf conf;
     struct service service;
     struct replay *replay;
-    bool accepts; /* keyed_accept_all() is to be set again */
+    uint64_t left_out; /* deletions, by check_world_load */
+    bool accepts;      /* keyed_accept_all() is to be set again */
 };
 
 struct check_world *
@@ -93,12 +94,19 @@ check_world_load(struct check_world *world, int fd, bool leave_out,
     if (status == SNAPSHOT_OK && !insert.ended && !insert_end(&insert, &lost)) {
         status = SNAPSHOT_STOPPED;
     }
+    world->left_out = insert.left_out;
     insert_fini(&insert);
     if (status != SNAPSHOT_OK) {
         (void)snprintf(ret_reason, reason_size, "%s",
                        status == SNAPSHOT_STOPPED ? insert.why : error.text);
     }
     return status == SNAPSHOT_OK;
+}
+
+uint64_t
+check_world_left_out(const struct check_world *world)
+{
+    return world->left_out;
 }
 
 bool

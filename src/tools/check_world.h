@@ -21,6 +21,10 @@ struct keyspace *check_world_keyspace(struct check_world *world);
 bool check_world_load(struct check_world *world, int fd, bool leave_out,
                       char *ret_reason, size_t reason_size);
 
+/* Returns how many items were not deleted, since effects are lost that the base
+ * had (engine/complete.h). */
+uint64_t check_world_left_out(const struct check_world *world);
+
 /* Executes a group as a start does. False: one of its commands failed; those
  * before it were executed. */
 bool check_world_execute(struct check_world *world, struct slice commands,

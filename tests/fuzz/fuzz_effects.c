@@ -264,9 +264,11 @@ put_effects(struct file *file, struct slice text, bool writes,
 
     *ret_end = (struct snapshot_stamp){ .position = BEGIN };
     while (next_group(&text, &commands)) {
-        const struct snapshot_effects effects = { ret_end->position,
-                                                  ret_end->sequence + 1,
-                                                  buf_slice(&commands) };
+        const struct snapshot_effects effects = { .position = ret_end->position,
+                                                  .sequence =
+                                                      ret_end->sequence + 1,
+                                                  .commands =
+                                                      buf_slice(&commands) };
 
         if (commands.len == 0) {
             continue;

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/metrics.h"
 #include "group_help.h"
+#include "keyspace/arrival.h"
 #include "keyspace/hash_slot.h"
 #include "keyspace/scan.h"
 #include "life.h"
@@ -381,12 +382,16 @@ TEST(the_golden_walk_loads)
 
 /* ---- single groups ------------------------------------------------------- */
 
-/* Executes commands, between semicolons, as a group that begins at 1000. */
+/* Executes commands, between semicolons, as a group that begins at 1000; with
+ * ret_left_out behind a gap. */
 static bool
-complete(struct rig *rig, const char *text, char *ret_reason, size_t size)
+complete_behind(struct rig *rig, const char *text, uint64_t *ret_left_out,
+                char *ret_reason, size_t size)
 {
     struct buf group = { 0 };
-    struct snapshot_effects effects = { .position = 1000, .sequence = 1 };
+    struct snapshot_effects effects = { .position = 1000,
+                                        .sequence = 1,
+                                        .behind_gap = ret_left_out != NULL };
     void *state = complete_calls.open(NULL);
     bool done;
 
@@ -394,9 +399,18 @@ complete(struct rig *rig, const char *text, char *ret_reason, size_t size)
     effects.commands = buf_slice(&group);
     done = complete_calls.group(state, rig->service.keyspace, &effects,
                                 ret_reason, size);
+    if (ret_left_out != NULL) {
+        *ret_left_out = complete_calls.left_out(state);
+    }
     complete_calls.close(state);
     buf_free(&group);
     return done;
+}
+
+static bool
+complete(struct rig *rig, const char *text, char *ret_reason, size_t size)
+{
+    return complete_behind(rig, text, NULL, ret_reason, size);
 }
 
 TEST(what_no_log_has_is_refused_with_its_place)
@@ -425,6 +439,40 @@ TEST(what_no_log_has_is_refused_with_its_place)
         }
     }
     assert_int_equal(0, count_keys(rig, 0));
+    rig_free(rig);
+}
+
+/* The adds of a and b are lost, and the bits of b are those of others. */
+TEST(behind_a_gap_nothing_is_deleted_and_items_are_added_anew)
+{
+    static const char *const groups[] = {
+        "SELECT 0; BF.INSERT k INCARNATION 5 CAPACITY 10 ERROR 0.5 DELETABLE "
+        "ITEMS x",
+        /* Places that the filter cannot have: layer 7, and bits of b. */
+        "SELECT 0; BF.INSERT k PLACED 7 y + z; BF.MDEL k PLACED 0:1 x 7:1 b; "
+        "PEXPIREAT k 1x; BF.ADD k w"
+    };
+    struct rig *rig = rig_new();
+    char reason[256] = "";
+    uint64_t left_out = 0;
+    struct key key = key_named(slice_lit("k"), 0);
+    struct entry *entry;
+
+    if (!complete(rig, groups[0], reason, sizeof(reason))) {
+        fail_msg("%s", reason);
+    }
+    entry = keyspace_find(rig->service.keyspace, &key, 0);
+    assert_non_null(entry);
+    arrival_set_copied(entry, 0);
+    assert_false(complete(rig, groups[1], reason, sizeof(reason)));
+    assert_true(
+        complete_behind(rig, groups[1], &left_out, reason, sizeof(reason)));
+    assert_int_equal(2, left_out);
+    for (const char *item = "xyz"; *item != '\0'; item++) {
+        struct bloom_hash hash = bloom_hash(&entry->bloom, item, 1);
+
+        assert_true(bloom_contains(&entry->bloom, hash));
+    }
     rig_free(rig);
 }
 

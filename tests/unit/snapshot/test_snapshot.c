@@ -529,7 +529,9 @@ put_effects(struct snapshot_writer *writer, uint64_t position,
             uint64_t sequence, size_t bytes)
 {
     char *text = mem_alloc(bytes);
-    struct snapshot_effects effects = { position, sequence, { text, bytes } };
+    struct snapshot_effects effects = { .position = position,
+                                        .sequence = sequence,
+                                        .commands = { text, bytes } };
 
     memset(text, 'x', bytes);
     memcpy(text, "begin", 5);

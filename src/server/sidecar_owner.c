@@ -363,7 +363,9 @@ is_empty(const struct sidecar_mode *mode, const struct slot_set *set)
 }
 
 /* A command that adds the first key of a slot between the look and the fence
- * would be lost, so empty slots are looked at again once they are fenced. */
+ * would be lost, so empty slots are looked at again once they are fenced. Then
+ * the other server asks again. It must not fetch them as if they were not
+ * fenced: it would send clients here, and they would be sent back. */
 static void
 answer(struct sidecar_mode *mode, struct fence_order *order)
 {
@@ -376,7 +378,8 @@ answer(struct sidecar_mode *mode, struct fence_order *order)
                       &order->granted, sidecar_mode_now_ms());
     if (order->answer.kind == SIDECAR_FENCED && empty &&
         !is_empty(mode, &order->set)) {
-        order->answer.kind = SIDECAR_HAS_KEYS;
+        order->answer.kind = SIDECAR_REFUSED;
+        order->answer.reason = "a slot has got its first key just now";
     }
     where(mode, order->answer.history, &order->answer.position);
     if (order->answer.kind == SIDECAR_FENCED) {

@@ -436,3 +436,32 @@ TEST(a_slot_that_is_lost_before_it_is_held_sends_nobody_back_at_once)
     assert_int_equal(rig.state[0], SLOT_AWAY);
     rig_fini(&rig);
 }
+
+/* The first key came between the look and the fence: B, which was refused, has
+ * surveyed and asks again. Clients that it sends here are served. */
+TEST(
+    slots_that_were_fenced_as_empty_serve_those_who_are_sent_once_they_have_keys)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct slot_set granted;
+    struct rig rig;
+    struct sidecar_answer answer;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    rig_poll(&rig, RIG_A " 10.0.0.1:7000@17000 myself,master - 0 0 1 connected "
+                         "4-5460\n" RIG_B
+                         " 10.0.0.2:7001@17001 master - 0 1 5 connected 0-3 "
+                         "5461-10922\n");
+    answer = fence(&rig, RIG_B, 5, true, SIDECAR_ASK_FENCE_EMPTY, &granted);
+    assert_int_equal(answer.kind, SIDECAR_FENCED);
+    assert_int_not_equal(rig.state[3], SLOT_EXPORTED);
+    answer = fence_surveyed(&rig, RIG_B, 6, SIDECAR_ASK_FENCE_EMPTY);
+    assert_int_equal(answer.kind, SIDECAR_HAS_KEYS);
+    assert_int_equal(rig.state[3], SLOT_EXPORTED);
+    answer = fence_surveyed(&rig, RIG_B, 6, SIDECAR_ASK_FENCE);
+    assert_int_equal(answer.kind, SIDECAR_FENCED);
+    assert_int_not_equal(rig.state[3], SLOT_EXPORTED);
+    rig_fini(&rig);
+    mem_free(file);
+}

@@ -50,7 +50,7 @@ class Session:
         self.r.flushall()
         self.r.close()
 
-    AREAS = {"connect": "ping server monitor", "pool": "threads", "pipeline": "thousand",
+    AREAS = {"connect": "ping server monitor refused_words", "pool": "threads", "pipeline": "thousand",
              "transaction": "execute bad_command runtime_error",
              "watch": "changed unchanged", "pubsub": "subscribe",
              "pattern": "psubscribe", "keys": "key_commands scan"}
@@ -82,6 +82,15 @@ class Session:
             until(lambda: monitor.next_command()["command"] == ADD + " seen a",
                   "the command is seen")
         self.r.delete("seen")
+
+    def refused_words(self):
+        """What only newer servers know is counted apart, for our alert."""
+        if not BLOOM or LIBRARY != "redis-py" or MAJOR < 8 or self.protocol != 3:
+            return
+        before = self.r.info("stats")["unknown_client_subcommands"]
+        with Client(**self.options) as other:
+            assert other.ping() is True
+        assert self.r.info("stats")["unknown_client_subcommands"] > before
 
     # pool
     def threads(self):

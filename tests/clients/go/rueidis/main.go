@@ -22,13 +22,17 @@ type session struct {
 	client, other client
 }
 
-func open(protocol int) client {
+func options(protocol int) clientOption {
 	opt := clientOption{InitAddress: []string{Address}, BlockingPoolSize: 4,
 		TLSConfig: TLS()}
 	if protocol == 2 {
 		opt.AlwaysRESP2, opt.DisableCache = true, true
 	}
-	return Must(newClient(opt))
+	return opt
+}
+
+func open(protocol int) client {
+	return Must(newClient(options(protocol)))
 }
 
 func call(c client, words ...string) result {
@@ -65,6 +69,19 @@ func (s *session) connect() {
 		if Bloom {
 			Same(strings.Contains(info, "lib-name="+libName+" "), true)
 		}
+	})
+	s.check("connect", "redirect", func() {
+		if !Bloom {
+			return // redis-server 7 has no CLIENT CAPA
+		}
+		opt := options(s.protocol)
+		opt.Standalone.EnableRedirect = true
+		one := Must(newClient(opt))
+		defer one.Close()
+		Same(number(call(one, Add, "redirect", "a")), int64(1))
+		info := Must(one.Do(ctx, one.B().ClientInfo().Build()).ToString())
+		Same(strings.Contains(info, " capa=r "), true)
+		OK(call(one, "DEL", "redirect").Error())
 	})
 	s.check("pool", "goroutines", func() {
 		var all sync.WaitGroup

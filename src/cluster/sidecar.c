@@ -290,10 +290,10 @@ settle(struct sidecar *sidecar, uint64_t now_ms)
     }
     claim_tick(sidecar, now_ms);
     sidecar_give_drop(sidecar, now_ms);
+    write_changes(sidecar); /* replicas hear of a slot before clients do */
     if (sidecar->changed) {
         sidecar_show(sidecar);
     }
-    write_changes(sidecar);
 }
 
 /* Another id is another node: what is here counts as a copy of what the daemon

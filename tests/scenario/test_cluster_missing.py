@@ -154,7 +154,7 @@ def test_a_replica_has_what_its_primary_took_over_a_moment_ago(group):
     try:
         neighbour.wait_served(old, 16383)
         neighbour.wait_served(other, 1)
-        assert call(other, "BF.ADD", "moves", "item") == 1
+        wait_reply(other, 1, "BF.ADD", "moves", "item")
         wait_until(lambda: neighbour.figures(replica)["cluster_slots_served"] ==
                    "16383", 30, "the replica holds the slots")
         trio.say("master", "slave", A, 9)
@@ -181,6 +181,8 @@ def test_a_server_with_older_data_serves_nothing_and_its_replica_gives(group):
             assert conn.call("WAIT", 1, 10000) == 1
         wait_until(lambda: neighbour.figures(replica)["cluster_slots_served"] ==
                    "16384", 30, "the replica holds the slots")
+        wait_until(lambda: b"claimed -" in call(old, "SIDECAR", "HOLDINGS")[2], 30,
+                   "its primary's file says so, too")
         old.crash()
         old.restart()
         wait_until(lambda: info(old).get("behind_replicas") == "1", 30,

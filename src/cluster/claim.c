@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "cluster/sidecar_disk.h"
+#include "cluster/sidecar_fallen.h"
 #include "cluster/sidecar_force.h"
 #include "cluster/sidecar_peers.h"
 #include "cluster/sidecar_show.h"
@@ -401,33 +402,6 @@ claim_drop(struct sidecar *sidecar, const struct slot_set *lost)
 
 /* ---- beginning ----------------------------------------------------------- */
 
-/* Whether a daemon holds the slot at a higher epoch than that of our node,
- * which owns it all the same: the cluster was made anew, or an operator has
- * given the slot to a node of a lower epoch. No daemon gives it to us. */
-static bool
-is_fallen(const struct sidecar *sidecar, unsigned slot)
-{
-    uint64_t epoch = sidecar->survey.found[slot].epoch;
-
-    return epoch > sidecar->own->held[slot] && epoch > sidecar_epoch(sidecar);
-}
-
-/* Returns the epoch + 1 above our node's at which the slot is claimed, so that
- * no older holder counts as newer, now or after a restart; 0: our node's will
- * do. */
-static uint64_t
-raised_of(const struct sidecar *sidecar, unsigned slot)
-{
-    uint64_t held = sidecar->own->held[slot];
-    uint64_t known = sidecar->own->known[slot];
-    uint64_t epoch = sidecar_epoch(sidecar);
-
-    if (known > held && known > epoch && slot_set_has(&sidecar->forced, slot)) {
-        return known + 1;
-    }
-    return held > epoch ? held : 0;
-}
-
 /* Begins a claim. Nothing of the one before counts any more. */
 static void
 begin(struct sidecar *sidecar, const char *source, const struct slot_set *set)
@@ -470,7 +444,7 @@ claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms)
     begin(sidecar, sidecar->own->follows, &set);
     claim->hand_off = true;
     slot_set_foreach (&set, slot) {
-        uint64_t raised = raised_of(sidecar, slot);
+        uint64_t raised = sidecar_raised_of(sidecar, slot);
 
         claim->raised = raised > claim->raised ? raised : claim->raised;
     }
@@ -498,8 +472,9 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
         survey_hurry(sidecar);
         return WANT_WAITS;
     }
-    if (is_fallen(sidecar, slot) && (!patient || !sidecar->topology->ok ||
-                                     !slot_set_has(&sidecar->forced, slot))) {
+    if (sidecar_is_fallen(sidecar, slot) &&
+        (!patient || !sidecar->topology->ok ||
+         !slot_set_has(&sidecar->forced, slot))) {
         /* Or our node has not heard yet that another one owns it. */
         return patient ? WANT_MISSING : WANT_WAITS;
     }
@@ -590,25 +565,6 @@ separate(struct sidecar *sidecar)
     claim->set = found;
 }
 
-/* Keeps of the slots those that are claimed at the same epoch as the first. */
-static void
-separate_raised(struct sidecar *sidecar)
-{
-    struct claim *claim = &sidecar->claim;
-    struct slot_set left = claim->set;
-    bool first = true;
-
-    slot_set_foreach (&left, slot) {
-        uint64_t raised = raised_of(sidecar, slot);
-
-        claim->raised = first ? raised : claim->raised;
-        first = false;
-        if (raised != claim->raised) {
-            slot_set_remove(&claim->set, slot);
-        }
-    }
-}
-
 /* Claims the slots, or those of them that are copied already. */
 static void
 claim_from(struct sidecar *sidecar, uint64_t now_ms)
@@ -621,37 +577,6 @@ claim_from(struct sidecar *sidecar, uint64_t now_ms)
     } else {
         enter(sidecar, CLAIM_ASKS, now_ms);
         ask(sidecar, SIDECAR_ASK_FENCE_EMPTY);
-    }
-}
-
-/* Notes which slots are missing since the epoch of their owner has fallen. */
-static void
-note_fallen(struct sidecar *sidecar)
-{
-    struct slot_set fallen = sidecar->missing;
-    unsigned at = 0;
-    unsigned first;
-    unsigned last;
-
-    slot_set_foreach (&sidecar->missing, slot) {
-        if (!is_fallen(sidecar, slot)) {
-            slot_set_remove(&fallen, slot);
-        }
-    }
-    if (slot_set_equal(&fallen, &sidecar->fallen)) {
-        return;
-    }
-    sidecar->fallen = fallen;
-    sidecar->changed = true;
-    if (slot_set_next(&fallen, &at, &first, &last)) {
-        log_error(
-            "cluster.claim", "the epoch of slots' owner has fallen",
-            "slots=%u first=%u epoch=%llu held_at=%llu next=\"say CLUSTER "
-            "BUMPEPOCH to this server's node until its epoch is above "
-            "the other one, or SIDECAR FORCE-SERVE to this server\"",
-            slot_set_count(&fallen), first,
-            (unsigned long long)sidecar_node(sidecar)->epoch,
-            (unsigned long long)sidecar->survey.found[first].epoch - 1);
     }
 }
 
@@ -687,15 +612,15 @@ pick(struct sidecar *sidecar, uint64_t now_ms)
         sidecar->missing = sets[WANT_MISSING];
         sidecar->changed = true;
     }
-    note_fallen(sidecar);
+    sidecar_note_fallen(sidecar);
     if (!slot_set_is_empty(&sets[WANT_KEEP])) {
         begin(sidecar, sidecar->own->node, &sets[WANT_KEEP]);
-        separate_raised(sidecar);
+        sidecar_separate_raised(sidecar);
         keep(sidecar, now_ms);
     } else if (source != PEER_NONE) {
         begin(sidecar, sidecar->peers[source].id, &sets[WANT_CLAIM]);
         separate(sidecar);
-        separate_raised(sidecar);
+        sidecar_separate_raised(sidecar);
         claim_from(sidecar, now_ms);
     }
 }

@@ -90,7 +90,7 @@ set_leaving(struct sidecar_mode *mode, uint64_t until_ms)
                  clock_boot_ns() + left_ms * 1000000);
 }
 
-/* Notes in a view what clients do not see, but operators do. */
+/* For operators. */
 static void
 describe(struct sidecar_mode *mode, struct cluster_view *view,
          const struct sidecar_map *map)
@@ -342,8 +342,7 @@ note_key(void *ctx, const struct key *key, uint64_t expires_at_ms)
     *(bool *)ctx = true;
 }
 
-/* Whether the slots have no keys. Looks at a bounded number of entries: many
- * that belong to other slots count as keys of these. */
+/* Whether the slots have no keys, as far as a bounded look can tell. */
 static bool
 is_empty(const struct sidecar_mode *mode, const struct slot_set *set)
 {
@@ -362,10 +361,8 @@ is_empty(const struct sidecar_mode *mode, const struct slot_set *set)
     return false;
 }
 
-/* A command that adds the first key of a slot between the look and the fence
- * would be lost, so empty slots are looked at again once they are fenced. Then
- * the other server asks again. It must not fetch them as if they were not
- * fenced: it would send clients here, and they would be sent back. */
+/* A first key that comes between the look and the fence would be lost: then the
+ * other server asks again. Else it would send clients here, and back. */
 static void
 answer(struct sidecar_mode *mode, struct fence_order *order)
 {
@@ -379,7 +376,7 @@ answer(struct sidecar_mode *mode, struct fence_order *order)
     if (order->answer.kind == SIDECAR_FENCED && empty &&
         !is_empty(mode, &order->set)) {
         order->answer.kind = SIDECAR_REFUSED;
-        order->answer.reason = "a slot has got its first key just now";
+        order->answer.reason = "a slot has its first key";
     }
     where(mode, order->answer.history, &order->answer.position);
     if (order->answer.kind == SIDECAR_FENCED) {

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cluster/sidecar_fallen.h"
+
+#include "base/log.h"
+
+bool
+sidecar_is_fallen(const struct sidecar *sidecar, unsigned slot)
+{
+    uint64_t epoch = sidecar->survey.found[slot].epoch;
+
+    return epoch > sidecar->own->held[slot] && epoch > sidecar_epoch(sidecar);
+}
+
+uint64_t
+sidecar_raised_of(const struct sidecar *sidecar, unsigned slot)
+{
+    uint64_t held = sidecar->own->held[slot];
+    uint64_t known = sidecar->own->known[slot];
+    uint64_t epoch = sidecar_epoch(sidecar);
+
+    if (known > held && known > epoch && slot_set_has(&sidecar->forced, slot)) {
+        return known + 1;
+    }
+    return held > epoch ? held : 0;
+}
+
+void
+sidecar_separate_raised(struct sidecar *sidecar)
+{
+    struct claim *claim = &sidecar->claim;
+    struct slot_set left = claim->set;
+    bool first = true;
+
+    slot_set_foreach (&left, slot) {
+        uint64_t raised = sidecar_raised_of(sidecar, slot);
+
+        claim->raised = first ? raised : claim->raised;
+        first = false;
+        if (raised != claim->raised) {
+            slot_set_remove(&claim->set, slot);
+        }
+    }
+}
+
+void
+sidecar_note_fallen(struct sidecar *sidecar)
+{
+    struct slot_set fallen = sidecar->missing;
+    unsigned at = 0;
+    unsigned first;
+    unsigned last;
+
+    slot_set_foreach (&sidecar->missing, slot) {
+        if (!sidecar_is_fallen(sidecar, slot)) {
+            slot_set_remove(&fallen, slot);
+        }
+    }
+    if (slot_set_equal(&fallen, &sidecar->fallen)) {
+        return;
+    }
+    sidecar->fallen = fallen;
+    sidecar->changed = true;
+    if (slot_set_next(&fallen, &at, &first, &last)) {
+        log_error(
+            "cluster.claim", "the epoch of slots' owner has fallen",
+            "slots=%u first=%u epoch=%llu held_at=%llu next=\"say CLUSTER "
+            "BUMPEPOCH to this server's node until its epoch is above "
+            "the other one, or SIDECAR FORCE-SERVE to this server\"",
+            slot_set_count(&fallen), first,
+            (unsigned long long)sidecar_node(sidecar)->epoch,
+            (unsigned long long)sidecar->survey.found[first].epoch - 1);
+    }
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Slots whose owner has a lower epoch than their holder: the cluster was made
+ * anew, or an operator has given the slot to a node of a lower epoch. No daemon
+ * gives them to us, until our node's epoch rises or an operator forces them.
+ */
+#pragma once
+
+#include "cluster/sidecar_state.h"
+
+/* Whether a daemon holds the slot at a higher epoch than we and our node. */
+bool sidecar_is_fallen(const struct sidecar *sidecar, unsigned slot);
+
+/* Returns the epoch + 1 above our node's at which the slot is claimed, so that
+ * no older holder counts as newer, now or after a restart; 0: our node's will
+ * do. */
+uint64_t sidecar_raised_of(const struct sidecar *sidecar, unsigned slot);
+
+/* Keeps of the claim's slots those that are claimed at the same epoch as the
+ * first. */
+void sidecar_separate_raised(struct sidecar *sidecar);
+
+/* Notes and logs which of the missing slots have a fallen owner. */
+void sidecar_note_fallen(struct sidecar *sidecar);

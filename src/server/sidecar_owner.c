@@ -291,14 +291,13 @@ sidecar_owner_answered(void *ctx, uint64_t number, const struct answer *reply,
 }
 
 /* ---- what a leader tells its replicas ------------------------------------ */
-
 static void
 tell(void *ctx, const struct holdings *holdings)
 {
     struct sidecar_mode *mode = ctx;
     char history[HISTORY_ID_CHARS + 1];
-    struct buf text = { 0 };
     uint64_t position;
+    struct buf text = { 0 };
 
     holdings_write(holdings, &text);
     where(mode, history, &position);
@@ -324,9 +323,7 @@ sidecar_owner_told(struct server *server, struct slice text)
         return true; /* the server stops */
     }
     if (!holdings_parse(text, mode->answered, reason)) {
-        log_warn("server.sidecar", "cannot read what its primary holds",
-                 "reason=\"%s\"", reason);
-        return false;
+        return false; /* the link says so */
     }
     sidecar_told(mode->sidecar, mode->answered, sidecar_mode_now_ms());
     return true;
@@ -617,7 +614,7 @@ look_at_pull(struct sidecar_mode *mode)
 
 /* ---- the rest ------------------------------------------------------------ */
 
-/* The daemon beside our node's primary may have moved to another address. */
+/* Our leader's daemon may have moved to another address. */
 static void
 look_at_leader(struct sidecar_mode *mode)
 {

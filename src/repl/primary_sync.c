@@ -24,16 +24,30 @@ waits(const struct primary *primary, const struct peer *peer)
             slot_set_equal(&peer->hello.slots, &primary->sync_slots));
 }
 
+/* Whether the snapshot that this one waits for may be asked for now. One of
+ * slots takes the turn of one for replicas that has not begun: that one begins
+ * only when the disk works, which may be never. */
+static bool
+may_ask(const struct primary *primary, const struct peer *peer, uint64_t now_ms)
+{
+    if (peer->hello.pulls) {
+        return primary->sync == SYNC_NONE ||
+               (primary->sync == SYNC_ASKED && !primary->sync_pulls);
+    }
+    return primary->sync == SYNC_NONE &&
+           now_ms - peer->since_ms >= primary->limits.sync_delay_ms;
+}
+
 void
 primary_sync_ask(struct primary *primary, uint64_t now_ms)
 {
-    for (size_t i = 0; i < primary->count && primary->sync == SYNC_NONE; i++) {
+    for (size_t i = 0; i < primary->count; i++) {
         const struct peer *peer = primary->peers[i];
 
-        if (peer->phase == PHASE_WAITS &&
-            (peer->hello.pulls ||
-             now_ms - peer->since_ms >= primary->limits.sync_delay_ms)) {
-            primary_enter_sync(primary, SYNC_ASKED);
+        if (peer->phase == PHASE_WAITS && may_ask(primary, peer, now_ms)) {
+            if (primary->sync == SYNC_NONE) {
+                primary_enter_sync(primary, SYNC_ASKED);
+            }
             primary->sync_pulls = peer->hello.pulls;
             primary->sync_slots = peer->hello.slots;
             primary->hooks.ask_sync(primary->hooks.ctx,

@@ -341,6 +341,31 @@ TEST(who_takes_slots_over_gets_a_snapshot_of_these_slots_at_once)
     rig_end(&rig);
 }
 
+/* That of the replica may wait for the disk. */
+TEST(who_takes_slots_over_comes_before_a_replica_whose_snapshot_has_not_begun)
+{
+    struct rig rig;
+
+    rig_begin(&rig);
+    rig_write(&rig, 10);
+    assert_true(rig_attach(&rig, 1, 1, NULL, 0));
+    rig_pass(&rig, 10000, 0);
+    assert_int_equal(rig.asked, 1);
+    assert_true(rig_pull(&rig, 2, 2, "5-9"));
+    rig_pass(&rig, 200, 0);
+    assert_int_equal(rig.asked, 2);
+    assert_int_equal(slot_set_count(&rig.asked_slots), 5);
+    rig_sync_begins(&rig);
+    rig_send_snapshot(&rig, 10);
+    primary_sync_ended(rig.primary, true, rig.now);
+    assert_non_null(strstr(rig_received(&rig, 2), "(10) end"));
+    assert_null(strstr(rig_received(&rig, 1), "(10)"));
+    rig_pass(&rig, 200, 0);
+    assert_int_equal(rig.asked, 3);
+    assert_true(slot_set_is_empty(&rig.asked_slots));
+    rig_end(&rig);
+}
+
 TEST(who_takes_slots_over_never_resumes_and_is_no_replica)
 {
     struct rig rig;

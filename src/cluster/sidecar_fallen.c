@@ -3,12 +3,21 @@
 
 #include "base/log.h"
 
+/* Returns the epoch + 1 below which the slot's holder gives it to nobody. */
+static uint64_t
+asked_of(const struct sidecar *sidecar, unsigned slot)
+{
+    uint64_t held = sidecar->survey.found[slot].epoch;
+    uint64_t known = sidecar->own->known[slot];
+
+    return held > known ? held : known;
+}
+
 bool
 sidecar_is_fallen(const struct sidecar *sidecar, unsigned slot)
 {
-    uint64_t epoch = sidecar->survey.found[slot].epoch;
-
-    return epoch > sidecar->own->held[slot] && epoch > sidecar_epoch(sidecar);
+    return sidecar->survey.found[slot].epoch > sidecar->own->held[slot] &&
+           asked_of(sidecar, slot) > sidecar_epoch(sidecar);
 }
 
 uint64_t
@@ -68,6 +77,6 @@ sidecar_note_fallen(struct sidecar *sidecar)
             "the other one, or SIDECAR FORCE-SERVE to this server\"",
             slot_set_count(&fallen), first,
             (unsigned long long)sidecar_node(sidecar)->epoch,
-            (unsigned long long)sidecar->survey.found[first].epoch - 1);
+            (unsigned long long)asked_of(sidecar, first) - 1);
     }
 }

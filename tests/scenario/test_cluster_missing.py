@@ -175,7 +175,7 @@ def test_a_server_with_older_data_serves_nothing_and_its_replica_gives(group):
         neighbour.wait_served(old, 16384)
         wait_until(lambda: link_is_up(replica), 30, "the replica follows")
         for key in ("moves", "stays"):
-            assert call(old, "BF.ADD", key, "item") == 1
+            wait_reply(old, 1, "BF.ADD", key, "item")
         with old.conn() as conn:
             conn.call("BF.ADD", "stays", "other")
             assert conn.call("WAIT", 1, 10000) == 1
@@ -212,7 +212,7 @@ def test_a_server_on_a_full_disk_gives_its_slots_away(group, tmp_path):
     try:
         neighbour.wait_served(old, 16384)
         for key in ("moves", "moves2", "stays"):
-            assert call(old, "BF.ADD", key, "item") == 1
+            wait_reply(old, 1, "BF.ADD", key, "item")
         old.shim.arm(0, "fail", ["write", "create"], flags=shim.FOR_GOOD,
                      error=errno.ENOSPC)
         unsaved = old.conn()
@@ -251,7 +251,7 @@ def test_an_operator_lets_go_what_nobody_takes(group, tmp_path):
     try:
         neighbour.wait_served(old, 16384)
         for number in range(20):
-            assert call(old, "BF.ADD", "key%d" % number, "item") == 1
+            wait_reply(old, 1, "BF.ADD", "key%d" % number, "item")
         assert call(old, "BF.ADD", "moves", "item") == 1
         assert "is owned by the node" in str(call(old, "SIDECAR", "LET-GO", "5"))
         # Its node becomes a replica of C, whose server is not there.

@@ -211,7 +211,8 @@ BY_OPTION = {"bloomery.snapshot", "journal", "pid", "log"}
 # Rows of the list that a healthy server does not leave.
 OTHER_SECRET = "00112233445566778899aabbccddeeff\n"
 OTHER_FINGERPRINT = "73cda022bda506a9"
-SELDOM = {"replication.state.damaged", "heal-*.log", "heal-*.log.damaged",
+SELDOM = {"replication.state.damaged", "let-go-*.snapshot", "heal-*.log",
+          "heal-*.log.damaged",
           "quarantine-*.resp", "*.stale-*", "*.tmp", "*.new", "*.arriving"}
 
 

@@ -970,8 +970,7 @@ def test_usage_errors_exit_with_2(data):
     for args in [(), ("nonsense",), ("verify",), ("verify", "--nonsense", "x"),
                  ("cat",), ("cat", data.snapshot, data.snapshot),
                  ("salvage", data.snapshot), ("truncate-to", "1", "x"),
-                 ("cat", data.path), ("salvage", data.journal / "manifest",
-                                      data.path / "o")]:
+                 ("salvage", data.journal / "manifest", data.path / "o")]:
         assert check(*args, status=USAGE).stderr
 
 

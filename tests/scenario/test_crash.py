@@ -137,18 +137,13 @@ def test_info_follows_the_reply_to_config_set():
     with crash.Store("--appendonly", "no", "--threads", "2") as store:
         store.start()
         with store.conn() as conn:
-            for waits in [True, False] * 25:
-                asks = [words] if waits else [["MULTI"], words, ["EXEC"]]
-                for ask in (*asks, ["INFO", "persistence"]):
-                    conn.send(resp.command(*ask))
-                assert [conn.read() for _ in asks][-1] == (b"OK" if waits else [b"OK"])
+            for _ in range(25):
+                conn.send(resp.command(*words) + resp.command("INFO", "persistence"))
+                assert conn.read() == b"OK"
                 said = persistence(conn.read())
                 assert said["aof_enabled"] == "1"
-                assert said["journal_state"] == ("on" if waits else "building")
-                assert waits or "1" in (said["aof_rewrite_scheduled"],
-                                        said["aof_rewrite_in_progress"])
+                assert said["journal_state"] == "on"
                 crash.wait_idle(conn)
-                assert crash.info(conn)["journal_state"] == "on"
                 conn.send(resp.command("CONFIG", "SET", "appendonly", "no") +
                           resp.command("INFO", "persistence"))
                 assert conn.read() == b"OK"

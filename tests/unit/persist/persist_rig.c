@@ -288,6 +288,13 @@ prig_complete(void *state, struct keyspace *ks,
     return good;
 }
 
+static uint64_t
+prig_left_out(const void *state)
+{
+    (void)state;
+    return 0;
+}
+
 static void
 prig_complete_close(void *state)
 {
@@ -297,6 +304,7 @@ prig_complete_close(void *state)
 static const struct completion prig_completion = {
     .open = prig_complete_open,
     .group = prig_complete,
+    .left_out = prig_left_out,
     .close = prig_complete_close,
 };
 

@@ -8,14 +8,18 @@
 
 import errno
 import os
+import random
+import shutil
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from lib import loads, neighbour, resp, servers, shim
 from lib.neighbour import A, B, C, node
 from lib.replicas import info, link_is_up
 from lib.servers import wait_until
-from lib.slots import slot_of
+from lib.slots import GONE, slot_of
 
 OPTIONS = ("--sidecar-lease-ms", "1000", "--sidecar-poll-ms",
            "100", "--sidecar-port-offset", str(neighbour.OFFSET))
@@ -26,10 +30,10 @@ REST = "0-%d %d-16383" % (MOVED - 1, MOVED + 1)
 
 class Trio:
     """The servers beside A, its replica B, and C, which may start later. With a
-    folder that of A is shimmed, and all have journals."""
+    folder one of them is shimmed, and all have journals."""
 
-    def __init__(self, group, of_a=ALL, of_c="", count=3, folder=None):
-        self.group, self.folder = group, folder
+    def __init__(self, group, of_a=ALL, of_c="", count=3, folder=None, shimmed=0):
+        self.group, self.folder, self.shimmed = group, folder, shimmed
         self.nodes = [neighbour.Neighbour() for _ in range(3)]
         self.ports = [servers.free_port() for _ in range(3)]
         self.show(of_a, of_c)
@@ -41,7 +45,7 @@ class Trio:
         at = len(self.servers)
         options = ("--appendonly", "yes" if self.folder else "no", *OPTIONS,
                    "--sidecar-of", self.nodes[at].address)
-        if self.folder and at == 0:
+        if self.folder and at == self.shimmed:
             made = self.group.shimmed(self.folder, *options, port=self.ports[at])
         else:
             made = self.group.node(*options, port=self.ports[at])
@@ -308,3 +312,67 @@ def test_an_owner_whose_epoch_has_fallen_is_named_and_forced(group, tmp_path):
         wait_reply(new, 1, "BF.EXISTS", "moves", "item")
     finally:
         trio.close()
+
+
+@pytest.mark.parametrize("what", ["create", "write", "sync", "rename", "link"])
+def test_killed_at_each_call_of_a_copy_that_a_takeover_meets(group, tmp_path, what):
+    """Its node takes over while the server copies what its primary has. What was
+    acknowledged by either is there after the kill, and the primary goes on to give
+    what the copy lacked. A quick run tries every tenth call; ROUNDS=1 tries all."""
+    step = 1 if os.environ.get("ROUNDS") else 10
+    first = random.randrange(step)
+    print("first=%d" % first)
+    trio = Trio(group, folder=tmp_path, shimmed=1)
+    old, new, _ = trio.servers
+    epoch, added, kills = 2, [], 0
+    try:
+        neighbour.wait_served(old, 16384)
+        with old.conn() as conn:
+            for number in range(3):
+                conn.call("BF.RESERVE", "big%d" % number, "0.001", 20000)
+                conn.call("BF.MADD", "big%d" % number, *range(100))
+        for nth in range(1 + first, 60, step):
+            new.crash()
+            shutil.rmtree(new.shim.data_dir)
+            os.mkdir(new.shim.data_dir)
+            new.shim.arm(0, "kill-before", [what], shim.FILES, nth=nth)
+            takes_over(trio, new, epoch, added)
+            killed = new.shim.rule(0).fired > 0
+            new.shim.disarm(0)
+            new.crash()
+            new.restart()
+            for number in range(3):
+                wait_reply(new, [1] * 100, "BF.MEXISTS", "big%d" % number, *range(100))
+            if added:
+                wait_reply(new, [1] * len(added), "BF.MEXISTS", "new", *added)
+            kills += killed
+            trio.say("master", "slave", A, epoch + 1)
+            wait_reply(old, [1] * 100, "BF.MEXISTS", "big0", *range(100))
+            epoch += 2
+            if not killed:
+                break
+        print("killed %d times" % kills)
+        assert added and (kills > 0 or first > 0)
+    finally:
+        trio.close()
+
+
+def takes_over(trio, new, epoch, added):
+    """Starts the server of B, has B take over when the copy has begun, and adds until
+    it is killed, or some are acknowledged."""
+    count = len(added)
+    try:
+        new.restart()
+        wait_until(lambda: link_is_up(new) or
+                   info(new, "persistence")["journal_state"] != "on", 30, "it copies")
+        trio.say("slave", "master", B, epoch)
+        with new.conn() as conn:
+            def adds():
+                if conn.call("BF.ADD", "new", "item%d" % len(added)) in (0, 1):
+                    added.append("item%d" % len(added))
+                return len(added) >= count + 20
+            wait_until(adds, 30, "it serves")
+    except (*GONE, AssertionError, RuntimeError):
+        if new.child.poll() is None and new.shim.rule(0).fired == 0:
+            raise
+        trio.say("slave", "master", B, epoch)

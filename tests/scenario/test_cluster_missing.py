@@ -295,8 +295,9 @@ def test_an_owner_whose_epoch_has_fallen_is_named_and_forced(group, tmp_path):
     old, _, new = trio.servers
     try:
         trio.show(ALL, "", epoch=50)
-        neighbour.wait_served(old, 16384)
-        assert call(old, "BF.ADD", "moves", "item") == 1
+        wait_until(lambda: b"held 0-16383 50" in call(old, "SIDECAR", "HOLDINGS")[2],
+                   30, "it holds its slots at the new epoch")
+        wait_reply(old, 1, "BF.ADD", "moves", "item")
         trio.show(REST, str(MOVED), epoch=50)  # and C has the epoch 2
         wait_until(lambda: neighbour.figures(new)["cluster_slots_epoch_fell"] == "1",
                    30, "it is found")

@@ -321,7 +321,8 @@ def test_a_replay_repeats_evictions():
 
 def test_a_disk_that_stalls_costs_no_keys():
     """Changes that wait for the disk use memory, but free it by themselves."""
-    with crash.Store("--appendonly", "yes", "--appendfsync", "always") as store:
+    with crash.Store("--appendonly", "yes", "--appendfsync", "always",
+                     "--misconf-after", "300") as store:
         store.add_shim()
         store.start()
         with store.conn(timeout=60) as conn, store.conn(timeout=60) as writer:

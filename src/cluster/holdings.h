@@ -63,7 +63,7 @@ void holdings_slots(const struct holdings *holdings, struct slot_set *ret_set);
 void holdings_write(const struct holdings *holdings, struct buf *out);
 void holdings_write_file(const struct holdings *holdings, struct buf *out);
 
-/* Reads either text; line feeds may follow that of the file
+/* Reads either text. Line feeds may follow the text of a file
  * (base/file_room.h). False: it is damaged, or of a newer version;
  * *ret_holdings is not touched, and ret_reason says what is wrong. */
 enum { HOLDINGS_REASON_MAX = 128 };

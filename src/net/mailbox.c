@@ -78,15 +78,15 @@ make_room(struct mailbox *box)
     return true;
 }
 
-bool
-mailbox_post(struct mailbox *box, mail_fn fn, void *ptr, uint64_t number)
+static bool
+post(struct mailbox *box, const struct mail *mail)
 {
     bool posted;
 
     uv_mutex_lock(&box->mutex);
     posted = make_room(box);
     if (posted) {
-        box->queue[box->count] = (struct mail){ fn, ptr, number };
+        box->queue[box->count] = *mail;
         box->count++;
     }
     uv_mutex_unlock(&box->mutex);
@@ -94,6 +94,22 @@ mailbox_post(struct mailbox *box, mail_fn fn, void *ptr, uint64_t number)
         CHECK(uv_async_send(&box->async) == 0);
     }
     return posted;
+}
+
+bool
+mailbox_post(struct mailbox *box, mail_fn fn, void *ptr, uint64_t number)
+{
+    const struct mail mail = { .fn = fn, .ptr = ptr, .number = number };
+
+    return post(box, &mail);
+}
+
+bool
+mailbox_give(struct mailbox *box, mail_fn fn, mail_drop_fn drop, void *ptr)
+{
+    const struct mail mail = { .fn = fn, .drop = drop, .ptr = ptr };
+
+    return post(box, &mail);
 }
 
 void
@@ -125,9 +141,18 @@ mailbox_close(struct mailbox *box)
     uv_close((uv_handle_t *)&box->async, NULL);
 }
 
+/* The collected mails were all delivered: both happen in one callback. */
 void
 mailbox_fini(struct mailbox *box)
 {
+    CHECK(box->collected_count == 0);
+    for (uint32_t i = 0; i < box->count; i++) {
+        const struct mail *mail = &box->queue[i];
+
+        if (mail->drop != NULL) {
+            mail->drop(mail->ptr);
+        }
+    }
     mem_free(box->queue);
     mem_free(box->collected);
     uv_mutex_destroy(&box->mutex);

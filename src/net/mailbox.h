@@ -14,9 +14,11 @@
 struct loop;
 
 typedef void (*mail_fn)(struct loop *loop, void *ptr, uint64_t number);
+typedef void (*mail_drop_fn)(void *ptr);
 
 struct mail {
     mail_fn fn;
+    mail_drop_fn drop; /* NULL: the mail owns nothing */
     void *ptr;
     uint64_t number;
 };
@@ -46,6 +48,12 @@ void mailbox_init(struct mailbox *mailbox, struct loop *loop, uv_loop_t *uv,
 bool mailbox_post(struct mailbox *mailbox, mail_fn fn, void *ptr,
                   uint64_t number);
 
+/* Posts a call that owns PTR. If the loop stops before it makes the call,
+ * mailbox_fini calls `drop` instead. Returns false like mailbox_post: then PTR
+ * still belongs to the caller. */
+bool mailbox_give(struct mailbox *mailbox, mail_fn fn, mail_drop_fn drop,
+                  void *ptr);
+
 /* A poke is a call that needs no place in the queue, so that it cannot fail:
  * `poked` is called at least once after each poke. Set it before the first. */
 void mailbox_on_poke(struct mailbox *mailbox, void (*poked)(void *ctx),
@@ -61,6 +69,7 @@ void mailbox_deliver(struct mailbox *mailbox);
 /* On the owner: calls `poked` now if there was a poke since. */
 void mailbox_answer_poke(struct mailbox *mailbox);
 
-/* Closes the handle; fini after the loop has run its close callbacks. */
+/* Closes the handle; fini after the loop has run its close callbacks, and when
+ * no thread posts any more. */
 void mailbox_close(struct mailbox *mailbox);
 void mailbox_fini(struct mailbox *mailbox);

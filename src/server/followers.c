@@ -494,6 +494,15 @@ admit(struct follower *follower, const struct handover *handover)
     return true;
 }
 
+static void
+drop_handover(void *ptr)
+{
+    struct handover *handover = ptr;
+
+    (void)close(handover->fd);
+    session_free_handover(handover);
+}
+
 /* On loop 0. */
 static void
 on_handover(struct loop *loop, void *ptr, uint64_t number)
@@ -506,9 +515,8 @@ on_handover(struct loop *loop, void *ptr, uint64_t number)
 
     (void)number;
     if (follower == NULL || r->life != REPLICATION_RUNS) {
-        (void)close(handover->fd);
         mem_free(follower);
-        session_free_handover(handover);
+        drop_handover(handover);
         return;
     }
     *follower =
@@ -536,7 +544,8 @@ followers_take(void *ctx, struct handover *handover)
 {
     struct server *server = ctx;
 
-    return mailbox_post(&server->loops[0].mailbox, on_handover, handover, 0);
+    return mailbox_give(&server->loops[0].mailbox, on_handover, drop_handover,
+                        handover);
 }
 
 void

@@ -315,8 +315,6 @@ def test_an_owner_whose_epoch_has_fallen_is_named_and_forced(group, tmp_path):
         trio.close()
 
 
-# Under a sanitizer: the server then leaks 3 KB that belong to a link (to be mended).
-@pytest.mark.skipif(servers.sanitized(), reason="leaks a link at its end")
 @pytest.mark.parametrize("what", ["create", "write", "sync", "rename", "link"])
 def test_killed_at_each_call_of_a_copy_that_a_takeover_meets(group, tmp_path, what):
     """Its node takes over while the server copies what its primary has. What was

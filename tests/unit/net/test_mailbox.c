@@ -163,3 +163,36 @@ TEST(posters_on_other_threads_lose_nothing)
     assert_true(inbox.in_order);
     rig_free(rig);
 }
+
+static void
+drop_it(void *ptr)
+{
+    unsigned *dropped = ptr;
+
+    (*dropped)++;
+}
+
+static void
+take_it(struct loop *loop, void *ptr, uint64_t number)
+{
+    unsigned *dropped = ptr;
+
+    (void)loop;
+    (void)number;
+    *dropped += 100;
+}
+
+TEST(what_a_mail_owns_is_dropped_if_the_loop_stops_before)
+{
+    struct rig *rig = rig_new();
+    unsigned dropped[2] = { 0, 0 };
+
+    assert_true(mailbox_give(&rig->loop.mailbox, take_it, drop_it, dropped));
+    rig_until(rig, dropped[0] == 100);
+    loop_stop_here(&rig->loop);
+    assert_true(
+        mailbox_give(&rig->loop.mailbox, take_it, drop_it, &dropped[1]));
+    rig_free(rig);
+    assert_int_equal(100, dropped[0]);
+    assert_int_equal(1, dropped[1]);
+}

@@ -43,5 +43,8 @@ struct check {
     struct buf cards_text;
     enum check_state worst; /* of all cards */
     uint64_t files;         /* that have one */
+    const char *found;      /* the verdict says it instead of the files */
     uint64_t filters;       /* of what a start would load */
+    bool filters_unknown;
+    bool reads_only; /* verify executes no journal: filters are unknown */
 };

@@ -22,11 +22,11 @@ static const struct {
     [CHECK_STATE_UNREADABLE] = { "unreadable", CHECK_UNREADABLE },
 };
 
-/* Where reports go when standard output has no archive. */
+/* Where reports go: standard output may have an archive or commands. */
 static FILE *
 report(const struct check *check)
 {
-    return check->tar ? stderr : stdout;
+    return check->tar || check->reads_only ? stderr : stdout;
 }
 
 static FILE *
@@ -206,30 +206,45 @@ print_count(FILE *to, uint64_t count, const char *what)
     (void)fprintf(to, " %s%s", what, count == 1 ? "" : "s");
 }
 
-void
+static void
+print_verdict(const struct check *check, FILE *to)
+{
+    (void)fprintf(to, "%s: ", states[check->worst].name);
+    if (check->found != NULL) {
+        (void)fputs(check->found, to);
+    } else {
+        print_count(to, check->files, "file");
+    }
+    if (!check->filters_unknown) {
+        (void)fputs(", ", to);
+        print_count(to, check->filters, "filter");
+    }
+    (void)putc('\n', to);
+}
+
+bool
 check_card_verdict(struct check *check)
 {
     FILE *to = report(check);
     bool sound = check->tool.status == CHECK_INTACT;
+    bool any;
 
     if (check->cards == NULL) {
-        return;
+        return false;
     }
     (void)fclose(check->cards);
     check->cards = NULL;
-    if (check->cards_text.len > 0) {
-        (void)fprintf(to, "%s: ", states[check->worst].name);
-        print_count(to, check->files, "file");
-        if (sound) { /* else the data was not executed */
-            (void)fprintf(to, ", ");
-            print_count(to, check->filters, "filter");
-        }
-        (void)putc('\n', to);
+    any = check->cards_text.len > 0;
+    if (any) {
+        check->filters_unknown |= !sound && check->found == NULL;
+        print_verdict(check, to);
     }
-    if ((check->verbose || !sound) && check->cards_text.len > 0) {
+    if (any && (check->verbose || (!sound && !check->reads_only))) {
         (void)fwrite(check->cards_text.data, 1, check->cards_text.len, to);
     }
+    (void)fflush(to);
     buf_free(&check->cards_text);
+    return any;
 }
 
 void

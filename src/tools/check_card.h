@@ -27,9 +27,10 @@ void check_card_time(struct check *check, const char *field, uint64_t ms);
 void check_card_end(struct check *check);
 
 /* Gathers the cards from now on; verdict prints one line about all of them, and
- * then, if it is bad or was asked for, the cards. False: no memory. */
+ * then, if it is bad or was asked for, the cards. Gathering fails without
+ * memory. The verdict returns whether there was a card. */
 bool check_card_gather(struct check *check);
-void check_card_verdict(struct check *check);
+bool check_card_verdict(struct check *check);
 
 /* Writes a time as RFC 3339 in UTC, with milliseconds. */
 enum { CHECK_TIME_BYTES = 32 };

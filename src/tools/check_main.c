@@ -25,7 +25,7 @@
 static const char usage[] =
     "Usage: bloomery-check verify [--json|--verbose] PATH...\n"
     "       bloomery-check info [--json] PATH...\n"
-    "       bloomery-check cat [--resp] PATH\n"
+    "       bloomery-check cat [--resp] [--verbose] PATH\n"
     "       bloomery-check salvage [--json] PATH OUT\n"
     "       bloomery-check truncate-to [--json] TIME|POSITION PATH OUT\n"
     "       bloomery-check backup [--json] [--without-secrets] PATH OUT\n"
@@ -101,26 +101,33 @@ static const struct tool_command commands[] = {
       "header of a snapshot and executes nothing.\n"
       "\n"
       "  --json  one JSON object a line, for each file and directory\n" },
-    { "cat", "Usage: bloomery-check cat [--resp] PATH\n"
+    { "cat", "Usage: bloomery-check cat [--resp] [--verbose] PATH\n"
              "\n"
              "Prints the contents as commands, one a line: the filters of a "
              "snapshot as\n"
              "RESTORE, the groups of a journal as their commands. Nothing is "
              "printed that\n"
-             "follows damage, or that a start would cut off.\n"
+             "follows damage, or that a start would cut off. The verdict goes "
+             "to standard\n"
+             "error first, so all is read twice.\n"
              "\n"
              "  --resp                   for `redis-cli --pipe`\n"
+             "  --verbose                describes the files on standard "
+             "error, too\n"
              "  --hash-secret-file FILE  the secret of keyed filters\n" },
     { "salvage",
-      "Usage: bloomery-check salvage [--json] PATH OUT\n"
+      "Usage: bloomery-check salvage [--json|--verbose] PATH OUT\n"
       "\n"
       "Writes all that is intact to OUT, which must not exist: of a "
       "file a file, of a\n"
       "directory a directory, on which a server starts. Data behind "
       "damage is included.\n"
-      "Commands that depend on lost data are left out and counted.\n"
+      "Commands that depend on lost data are left out and counted. The first "
+      "line is\n"
+      "the verdict.\n"
       "\n"
       "  --json                   the report as JSON, one object a line\n"
+      "  --verbose                the report even if nothing was lost\n"
       "  --without-secrets        leaves out hash-secret, users and passwords\n"
       "  --hash-secret-file FILE  the secret of keyed filters\n"
       "\n"
@@ -207,6 +214,17 @@ cut(struct check *check, const char *const *words)
                   words[1]);
 }
 
+/* The verdict comes before the commands, so all is read twice. */
+static void
+cat(struct check *check, const char *path)
+{
+    check->reads_only = true;
+    check_verify(check, path, true);
+    if (check_card_verdict(check)) {
+        check_cat(check, path);
+    }
+}
+
 static void
 run(struct check *check, const struct tool_interface *interface,
     const struct tool_words *arguments)
@@ -215,7 +233,9 @@ run(struct check *check, const struct tool_interface *interface,
     int count = arguments->count;
     const char *what = count > 0 ? words[0] : "";
     bool whole = is(what, "verify");
-    bool judges = whole || is(what, "backup") || is(what, "restore");
+    bool cats = is(what, "cat");
+    bool judges = whole || cats || is(what, "backup") || is(what, "restore") ||
+                  is(what, "salvage");
 
     if (judges && !check->json && !check_card_gather(check)) {
         tool_complain(&check->tool, CHECK_UNREADABLE, "not enough memory");
@@ -225,8 +245,8 @@ run(struct check *check, const struct tool_interface *interface,
         for (int i = 1; i < count; i++) {
             check_verify(check, words[i], whole);
         }
-    } else if (is(what, "cat") && count == 2) {
-        check_cat(check, words[1]);
+    } else if (cats && count == 2) {
+        cat(check, words[1]);
     } else if (is(what, "salvage") && count == 3) {
         check_salvage(check, words[1], words[2]);
     } else if (is(what, "truncate-to") && count == 4) {
@@ -277,8 +297,8 @@ main(int argc, char **argv)
     const struct tool_option options[] = {
         { "--json", TOOL_OPTION_ON, CARDS, &check.json, 0, 0 },
         { "--resp", TOOL_OPTION_ON, CAT, &check.resp, 0, 0 },
-        { "--verbose", TOOL_OPTION_ON, VERIFY | BACKUP | RESTORE,
-          &check.verbose, 0, 0 },
+        { "--verbose", TOOL_OPTION_ON,
+          VERIFY | CAT | SALVAGE | BACKUP | RESTORE, &check.verbose, 0, 0 },
         { "--tar", TOOL_OPTION_ON, BACKUP, &check.tar, 0, 0 },
         { "--without-secrets", TOOL_OPTION_ON, MAKERS, &check.without_secrets,
           0, 0 },
@@ -298,6 +318,6 @@ main(int argc, char **argv)
     if (check_file_failed()) {
         tool_raise(&check.tool, CHECK_UNREADABLE);
     }
-    check_card_verdict(&check);
+    (void)check_card_verdict(&check);
     return tool_end(&check.tool);
 }

@@ -30,8 +30,9 @@ struct salvage {
     struct check_journal *journal;
     /* Of the groups to salvage, counted before anything is written. */
     uint64_t groups, bytes, end_position, end_sequence;
-    uint64_t keys, failed;  /* of a journal: keys; commands that failed */
-    uint64_t kept;          /* of a journal: deletions left out */
+    uint64_t keys, failed; /* of a journal: keys; commands that failed */
+    uint64_t kept;         /* of a journal: deletions left out */
+    uint64_t snapshot_keys, snapshot_position;
     bool lost;              /* anything */
     bool has_base;          /* found while the manifest is guessed */
     bool nothing_to_add_to; /* it found none */
@@ -87,6 +88,8 @@ salvage_snapshot(void *ctx, const char *path, const char *out)
     if (ok) {
         show_snapshot(check, out, &found);
         salvage->lost |= found.lost_stretches > 0;
+        salvage->snapshot_keys = found.keys;
+        salvage->snapshot_position = found.stamp.position;
     }
     return ok;
 }
@@ -575,6 +578,25 @@ salvage_beside(void *ctx, const char *path, const char *out)
     return check_beside_copy(&salvage->made, path, out, check_beside_salvage);
 }
 
+/* The verdict counts the filters that a start on OUT would load. */
+static void
+judge(struct salvage *salvage)
+{
+    struct check *check = salvage->check;
+    bool has_journal = salvage->journal->count > 0 || salvage->has_base;
+
+    check->found = salvage->lost ? "something was lost" : "nothing was lost";
+    check->filters_unknown = salvage->journal->single;
+    check->filters =
+        has_journal && salvage->end_position >= salvage->snapshot_position
+            ? salvage->keys
+            : salvage->snapshot_keys;
+    if (salvage->lost) {
+        check->worst = CHECK_STATE_DAMAGED;
+        tool_raise(&check->tool, CHECK_DAMAGED);
+    }
+}
+
 void
 check_salvage(struct check *check, const char *path, const char *out)
 {
@@ -591,13 +613,11 @@ check_salvage(struct check *check, const char *path, const char *out)
         .refusal = "is no snapshot and no journal; its directory may be one",
         .ctx = &salvage,
     };
-    bool ok;
 
     salvage.journal->base_fd = -1;
-    ok = check_make_all(&salvage.made, path, out, &maker);
+    if (check_make_all(&salvage.made, path, out, &maker)) {
+        judge(&salvage);
+    }
     check_journal_close(salvage.journal);
     mem_free(salvage.journal);
-    if (ok && salvage.lost) {
-        tool_raise(&check->tool, CHECK_DAMAGED);
-    }
 }

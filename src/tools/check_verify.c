@@ -48,6 +48,7 @@ verify_increment(struct check *check, const char *path)
 {
     struct check_journal *journal = mem_zalloc(sizeof(*journal));
 
+    check->filters_unknown = true;
     if (check_journal_open_single(check, path, journal)) {
         tool_bar_begin(&check->tool, TOOL_UNIT_MIB,
                        check_journal_bytes(journal));
@@ -100,6 +101,7 @@ verify_manifest(struct check *check, const char *path)
     uint64_t bytes = 0;
     int fd = -1;
 
+    check->filters_unknown = true;
     if (!check_file_open(check, path, &fd)) {
         mem_free(manifest);
         return;
@@ -205,8 +207,10 @@ check_verify_journal(struct check *check, const char *path,
     check_snapshot_look(check, journal->base_fd, whole, &base);
     check_chain_scan(check, journal, NULL, NULL);
     keys = base.keys;
-    if (whole && base.state == CHECK_STATE_INTACT && journal->groups > 0 &&
-        journal->state <= CHECK_STATE_TORN) {
+    if (check->reads_only) {
+        check->filters_unknown = true;
+    } else if (whole && base.state == CHECK_STATE_INTACT &&
+               journal->groups > 0 && journal->state <= CHECK_STATE_TORN) {
         keys = execute_journal(check, journal, &base);
     }
     tool_bar_end(&check->tool);

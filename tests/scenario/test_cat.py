@@ -3,6 +3,7 @@
 # bloomery-check cat --resp: what a client is given of a log makes the same data on
 # another server, whatever was changed, in which way.
 
+import re
 import subprocess
 import threading
 from pathlib import Path
@@ -21,7 +22,8 @@ def cat(*args):
     got = subprocess.run([str(program), "cat", *map(str, args)],
                          capture_output=True,
                          timeout=60 * servers.time_factor())
-    assert got.returncode == 0 and got.stderr == b"", got.stderr
+    assert got.returncode == 0, got.stderr
+    assert re.fullmatch(rb"intact: \d+ files?(, \d+ filters?)?\n", got.stderr)
     return got.stdout
 
 

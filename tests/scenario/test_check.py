@@ -343,8 +343,10 @@ def test_cat_and_salvage_complete_it(tmp_path):
     shutil.copy(WALKED, damaged)
     flip(damaged, WALKED.stat().st_size - 3000)  # among the effects
     assert card(cards(damaged, status=DAMAGED), "snapshot")["problem"]
-    check("salvage", damaged, tmp_path / "out", status=DAMAGED)
+    got = check("salvage", damaged, tmp_path / "out", status=DAMAGED)
     rescued = card(cards(tmp_path / "out"), "snapshot")
+    assert got.stdout.startswith(
+        b"damaged: something was lost, %d filters\n" % rescued["keys"])
     assert 0 < rescued["keys"] == rescued["intact_keys"]
 
 
@@ -820,7 +822,10 @@ def test_a_lone_increment_is_salvaged(data, tmp_path):
 
 def test_the_salvage_of_an_intact_directory_loses_nothing(data, tmp_path,
                                                           start_server):
-    check("salvage", data.path, tmp_path / "out")
+    got = check("salvage", data.path, tmp_path / "out")
+    assert got.stdout == b"intact: nothing was lost, %d filters\n" % (len(ALL) + 1)
+    got = check("cat", data.path)
+    assert re.search(rb"^intact: \d+ files$", got.stderr, re.M)
     end = card(cards(data.journal), "journal")
     got = card(cards(tmp_path / "out"), "journal")
     assert got["position"] == end["position"]

@@ -23,7 +23,6 @@ struct load_peer {
     bool uses_tls;
     const char *user; /* NULL: none */
     const char *password_file;
-    bool quiet; /* failures are not printed */
 };
 
 #define LOAD_DEFAULT_ADDRESS "127.0.0.1:7379"
@@ -63,13 +62,6 @@ struct load {
 
     /* export */
     enum load_product product;
-
-    /* move */
-    struct load_peer node;    /* how to log in to nodes; no address */
-    const char *node_address; /* of the node beside `to`; NULL: ask */
-    uint64_t batch_slots;
-    uint64_t copy_timeout_s, move_timeout_s, serve_timeout_s; /* of a batch */
-    bool dry_run;
 
     /* items */
     uint64_t connections;

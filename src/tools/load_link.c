@@ -34,8 +34,7 @@ load_link_fail(struct load_link *link, const char *format, ...)
     char text[TEXT_MAX];
     va_list args;
 
-    if (link->failed || link->quiet) {
-        link->failed = true;
+    if (link->failed) {
         return;
     }
     va_start(args, format);
@@ -629,9 +628,8 @@ load_link_open(struct load *load, const struct load_peer *peer,
     struct load_link *link = ret_link;
     struct slice reply;
 
-    *link = (struct load_link){
-        .load = load, .address = peer->address, .fd = -1, .quiet = peer->quiet
-    };
+    *link =
+        (struct load_link){ .load = load, .address = peer->address, .fd = -1 };
     link->in.limit =
         (size_t)load->value_bytes + REPLY_SLACK + READ_BYTES + SEAL_BYTES;
     if (!(peer->address[0] == '/' ? dial_path(link) : dial_host(link))) {

@@ -24,7 +24,6 @@ struct load_link {
     uint64_t heard_ns;
     bool ended; /* the server has closed the connection */
     bool failed;
-    bool quiet; /* failures are not printed */
 };
 
 /* Connects and logs in. False: printed, and nothing is open. */

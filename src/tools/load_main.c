@@ -7,7 +7,6 @@
 #include "tools/load_file.h"
 #include "tools/load_follow.h"
 #include "tools/load_items.h"
-#include "tools/load_move.h"
 
 #include <signal.h>
 
@@ -17,7 +16,6 @@ static const char usage[] =
     "       bloomery-load server [OPTION]... ADDRESS\n"
     "       bloomery-load items [OPTION]... KEY [FILE]...\n"
     "       bloomery-load export --for PRODUCT [OPTION]... SOURCE FILE\n"
-    "       bloomery-load move [OPTION]... SLOTS FROM TO\n"
     "\n"
     "Brings filters and items from elsewhere into a running server, and "
     "filters\n"
@@ -33,8 +31,6 @@ static const char usage[] =
     "  export  writes the filters of a running server into a new file, as\n"
     "          commands for `redis-cli --pipe`. SOURCE is its ADDRESS; or a\n"
     "          snapshot, journal or data directory, which needs no server\n"
-    "  move    moves slots of a cluster from a node to another one, after the\n"
-    "          server beside it has copied them\n"
     "\n"
     "The server:\n"
     "  --to ADDRESS          HOST:PORT or the path of a socket; the default\n"
@@ -48,7 +44,7 @@ static const char usage[] =
     "  --existing stop|skip|replace   what happens to a filter whose key the\n"
     "                        server has already; the default is stop\n"
     "  --db N                this database only; the default is all. Not for\n"
-    "                        items and move, which take no --existing either\n"
+    "                        items, which take no --existing either\n"
     "\n"
     "The source of bloomery-load server and export:\n"
     "  --from-user NAME, --from-password-file FILE   how to log in there\n"
@@ -67,8 +63,6 @@ static const char usage[] =
     "The\n"
     "                        first two get the filters of their own layout\n"
     "                        only, a Bloomery gets all\n"
-    "\n"
-    "Move: `bloomery-load help move` has its options.\n"
     "\n"
     "Items:\n"
     "  --error RATE          of a new filter; the default is 0.01\n"
@@ -107,11 +101,10 @@ enum {
     SERVER = 1U << 2,
     ITEMS = 1U << 3,
     EXPORT = 1U << 4,
-    MOVE = 1U << 5,
 
     FILTERS_IN = RDB | AOF | SERVER, /* what brings whole filters */
     FROM = SERVER | EXPORT,          /* what can have a source to log in to */
-    TO = FILTERS_IN | ITEMS | MOVE   /* what has a server to log in to */
+    TO = FILTERS_IN | ITEMS          /* what has a server to log in to */
 };
 
 static const struct tool_command commands[] = {
@@ -234,44 +227,6 @@ static const struct tool_command commands[] = {
       "Exit status: 0 done, 1 filters were left out, and the report says "
       "which; 2 a\n"
       "mistake, 3 a file or a server failed.\n" },
-    { "move",
-      "Usage: bloomery-load move [OPTION]... SLOTS FROM TO\n"
-      "\n"
-      "Moves slots of a cluster, such as 0-99,200, from a node to another one. "
-      "First\n"
-      "the server beside TO copies their filters. Then the nodes move the "
-      "slots by\n"
-      "their own protocol, and clients wait for milliseconds. If it fails, or "
-      "ctrl-c\n"
-      "stops it, the copy is thrown away. FROM and TO are ids of nodes, or "
-      "addresses\n"
-      "of nodes or of the servers beside them. One move at a time.\n"
-      "\n"
-      "  --to ADDRESS                        a server of the cluster; the "
-      "default is\n"
-      "                                      FROM if it is an address, else\n"
-      "                                      127.0.0.1:7379\n"
-      "  --user NAME, --password-file FILE   how to log in to the servers\n"
-      "  --tls                               speak TLS with the servers\n"
-      "  --node ADDRESS                      the node beside the server --to; "
-      "the\n"
-      "                                      default is what that server says\n"
-      "  --node-user NAME, --node-password-file FILE   how to log in to the "
-      "nodes\n"
-      "  --node-tls                          speak TLS with the nodes\n"
-      "  --cacert FILE, --cert FILE, --key FILE   TLS of both\n"
-      "  --batch N                           slots that move at a time (512)\n"
-      "  --copy-timeout SECONDS              for the copy of a batch (3600)\n"
-      "  --move-timeout SECONDS              for the nodes to move it (600)\n"
-      "  --serve-timeout SECONDS             until its server serves it (60)\n"
-      "  --timeout SECONDS                   without a reply that is due (60)\n"
-      "  --max-value SIZE                    longest reply (512mb)\n"
-      "  --dry-run                           check, and say what would be "
-      "done\n"
-      "\n"
-      "Exit status: 0 all slots have moved, 1 not all, 2 a mistake or another "
-      "move is\n"
-      "under way, 3 a server failed.\n" },
     { NULL, NULL },
 };
 
@@ -345,10 +300,6 @@ run(struct load *load, const struct tool_interface *interface,
 {
     const char *what = words->count > 0 ? words->words[0] : "";
 
-    if (strcmp(what, "move") == 0 && words->count == 4) {
-        load_move(load, words->words[1], words->words[2], words->words[3]);
-        return;
-    }
     if (load->to.address == NULL) {
         load->to.address = LOAD_DEFAULT_ADDRESS;
     }
@@ -392,7 +343,7 @@ set_tls(struct load *load, const struct tls_settings *options)
     struct tls_settings settings = *options;
     char reason[TLS_REASON_MAX];
 
-    if (!load->to.uses_tls && !load->from.uses_tls && !load->node.uses_tls) {
+    if (!load->to.uses_tls && !load->from.uses_tls) {
         return true;
     }
     if (settings.ca_cert_file[0] == '\0') {
@@ -411,10 +362,6 @@ static const struct load defaults = {
     .value_bytes = UINT64_C(512) << 20,
     .db = LOAD_DB_ALL,
     .connections = 4,
-    .batch_slots = 512,
-    .copy_timeout_s = 3600,
-    .move_timeout_s = 600,
-    .serve_timeout_s = 60,
 };
 
 int
@@ -440,19 +387,6 @@ main(int argc, char **argv)
           86400 },
         { "--for", TOOL_OPTION_TEXT, EXPORT, &product, 0, 0 },
         { "--existing", TOOL_OPTION_TEXT, FILTERS_IN, &existing, 0, 0 },
-        { "--node", TOOL_OPTION_TEXT, MOVE, &load.node_address, 0, 0 },
-        { "--node-user", TOOL_OPTION_TEXT, MOVE, &load.node.user, 0, 0 },
-        { "--node-password-file", TOOL_OPTION_TEXT, MOVE,
-          &load.node.password_file, 0, 0 },
-        { "--node-tls", TOOL_OPTION_ON, MOVE, &load.node.uses_tls, 0, 0 },
-        { "--batch", TOOL_OPTION_NUMBER, MOVE, &load.batch_slots, 1, 4096 },
-        { "--copy-timeout", TOOL_OPTION_NUMBER, MOVE, &load.copy_timeout_s, 1,
-          604800 },
-        { "--move-timeout", TOOL_OPTION_NUMBER, MOVE, &load.move_timeout_s, 1,
-          604800 },
-        { "--serve-timeout", TOOL_OPTION_NUMBER, MOVE, &load.serve_timeout_s, 1,
-          86400 },
-        { "--dry-run", TOOL_OPTION_ON, MOVE, &load.dry_run, 0, 0 },
         { "--to", TOOL_OPTION_TEXT, TO, &load.to.address, 0, 0 },
         { "--user", TOOL_OPTION_TEXT, TO, &load.to.user, 0, 0 },
         { "--password-file", TOOL_OPTION_TEXT, TO, &load.to.password_file, 0,

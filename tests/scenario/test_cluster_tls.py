@@ -5,8 +5,7 @@
 
 import pytest
 
-from lib import (cluster, cluster_load, cluster_move, neighbour, replicas, resp, slots,
-                 tls)
+from lib import (cluster, cluster_load, neighbour, replicas, resp, slots, tls)
 from lib.servers import free_port, wait_until
 
 SECONDS = 60
@@ -79,62 +78,6 @@ def test_filters_move_over_tls(made):
     for pair in made.primaries():
         replicas.wait_even(pair.daemon,
                            *[r.daemon for r in made.replicas_of(pair)])
-
-
-# What the tool's users may do, as its manual page has it.
-AT_SERVERS = ["+ping", "+info", "+config|get", "+sidecar", "+cluster|nodes",
-              "+cluster|info", "+cluster|myid"]
-AT_NODES = ["+ping", "+cluster|nodes", "+cluster|info", "+cluster|myid"]
-AT_KIND = {"redis": ["~*", "+migrate", "+restore-asking", "+select",
-                     "+cluster|setslot", "+cluster|getkeysinslot"],
-           "valkey": ["+cluster|getslotmigrations", "+cluster|migrateslots",
-                      "+cluster|cancelslotmigrations"]}
-
-
-@pytest.fixture
-def movers(made, tmp_path):
-    """A user on all nodes and another one on all servers; the tool's options."""
-    for name in ("node", "server"):
-        (tmp_path / name).write_text("of-the-%s\n" % name)
-        (tmp_path / name).chmod(0o600)
-    for pair in made.pairs:
-        pair.node.tell("ACL", "SETUSER", "mover", "on", ">of-the-node", *AT_NODES,
-                       *AT_KIND[made.kind])
-        with pair.daemon.conn() as conn:
-            assert conn.call("ACL", "SETUSER", "carrier", "on", ">of-the-server",
-                             *AT_SERVERS) == b"OK"
-    return ["--user", "carrier", "--password-file", tmp_path / "server",
-            "--node-user", "mover", "--node-password-file", tmp_path / "node"]
-
-
-def move(made, slot, count, to, *options):
-    source = made.owner(slot)
-    files = made.tls
-    return cluster_move.Move(
-        made, "%d-%d" % (slot, slot + count - 1), source, to, "--node-tls", "--tls",
-        "--cacert", files.ca, "--cert", files.client[0], "--key", files.client[1],
-        *options)
-
-
-def test_the_tool_moves_slots_over_tls_with_two_logins(made, movers):
-    slot = made.view()[made.primaries()[0].node.id].ranges[0][0]
-    to = next(p for p in made.primaries() if p is not made.owner(slot))
-    with secure_client(made) as client, cluster_load.Load(
-            made, seed="tool", every=4) as load:
-        load.focus = [slot, slot + 3]
-        load.wait_progress(load.focus)
-        made.fill(slot, 5)
-        wrong = move(made, slot, 4, to, *movers[:-1], movers[3]).end(status=3)
-        assert "WRONGPASS" in wrong, wrong
-        out = move(made, slot, 4, to, *movers).end()
-        assert "clients waited" in out, out
-        load.wait_progress(load.focus)
-        load.finish()
-        made.wait_settled()
-        assert made.owner(slot) is to and made.owner(slot + 3) is to
-        key = slots.key_in(slot, "after")
-        assert client.call(key, "BF.ADD", key, "x")[1].port == to.daemon.port + 1
-    assert to.node.ask("CLUSTER", "COUNTKEYSINSLOT", slot) == 5
 
 
 def test_a_failover_hands_over_with_tls(made):

@@ -62,13 +62,9 @@ NODES = ["for n in 7000 7001 7002; do mkdir /var/lib/$n; "
 SIDECARS = ["mkdir /var/lib/8000 /var/lib/8001 /var/lib/8002"] + \
     ["bloomery-server --port %d --sidecar-of 127.0.0.1:%d --dir /var/lib/%d" %
      (port, port - 1000, port) for port in (8000, 8001, 8002)]
-CLUSTER = NODES + SIDECARS + [
-    "redis-cli -c -p %d BF.ADD %s alice" % (port, key)
-    for port, key in ((8000, "a"), (8001, "b"), (8002, "c"))]
 
 # Words of a block -> the state needed before it is typed.
 BEFORE = {
-    "bloomery-load move": CLUSTER,
     "--sidecar-of": NODES,
     "redis-cli -p 7000": NODES,
     "--tls-port": CERTIFICATES,

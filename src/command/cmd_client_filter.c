@@ -6,6 +6,7 @@
 #include "command/cmd_client_filter.h"
 
 #include "access/users.h"
+#include "base/host_port.h"
 #include "base/mem.h"
 #include "command/cmd_client.h"
 #include "engine/handlers.h"
@@ -303,22 +304,17 @@ static bool
 ip_is(const struct candidate *who, struct slice wanted)
 {
     char text[CONN_ADDRESS_MAX] = "";
-    const char *from = text, *end;
+    const char *from = text;
+    struct host_port parts;
 
     if (who->session == NULL) {
         from = who->link->address;
     } else {
         conn_peer_address(who->session->conn, text);
     }
-    end = strrchr(from, ':');
-    if (end == NULL || strcmp(end, ":0") == 0) {
-        return false;
-    }
-    if (*from == '[' && end > from + 1) {
-        from++;
-        end--;
-    }
-    return slice_equal(wanted, (struct slice){ from, (size_t)(end - from) });
+    return host_port_split(slice_of(from), &parts) &&
+           !slice_equal(parts.port, slice_lit("0")) &&
+           slice_equal(wanted, parts.host);
 }
 
 static bool

@@ -5,6 +5,7 @@
 #include "repl/replica_link.h"
 
 #include "base/log.h"
+#include "proto/compose.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -237,7 +238,7 @@ void
 replica_link_say(struct replica *replica, enum replica_stage stage,
                  const struct slice *argv, size_t argc, uint64_t now_ms)
 {
-    wire_command(&replica->out, argv, argc);
+    compose_command(&replica->out, argv, argc);
     replica_link_enter(replica, stage, now_ms);
     (void)replica_link_flush(replica, now_ms);
 }

@@ -5,6 +5,7 @@
 #include "repl/replica_talk.h"
 
 #include "base/log.h"
+#include "proto/compose.h"
 #include "repl/replica_link.h"
 #include "repl/replica_secrets.h"
 
@@ -31,13 +32,11 @@ greet(struct replica *replica, uint64_t now_ms)
 static void
 authenticate(struct replica *replica, uint64_t now_ms)
 {
-    struct slice argv[3] = { slice_lit("AUTH") };
-    size_t argc = 1;
+    struct slice argv[LOGIN_WORDS_MAX];
+    size_t argc =
+        login_words(LOGIN_ANY_PROTOCOL, slice_of(replica->options.user),
+                    slice_of(replica->options.password), argv);
 
-    if (replica->options.user[0] != '\0') {
-        argv[argc++] = slice_of(replica->options.user);
-    }
-    argv[argc++] = slice_of(replica->options.password);
     replica_link_say(replica, STAGE_AUTHENTICATES, argv, argc, now_ms);
 }
 

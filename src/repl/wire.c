@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/hex.h"
 #include "journal/group.h"
+#include "proto/compose.h"
 
 enum {
     HELLO_FIELDS = 4, /* of "+BLOOMERY 1 <run id> <chain>" */
@@ -33,18 +34,6 @@ refuse(char *ret_reason, size_t reason_size, const char *format, ...)
 /* ---- the replica's commands ---------------------------------------------- */
 
 void
-wire_command(struct buf *out, const struct slice *argv, size_t argc)
-{
-    CHECK(argc > 0);
-    buf_printf(out, "*%zu\r\n", argc);
-    for (size_t i = 0; i < argc; i++) {
-        buf_printf(out, "$%zu\r\n", argv[i].len);
-        buf_append_slice(out, argv[i]);
-        buf_append_slice(out, slice_lit("\r\n"));
-    }
-}
-
-void
 wire_ack(struct buf *out, uint64_t position, uint64_t synced)
 {
     char text[2][24];
@@ -59,7 +48,7 @@ wire_ack(struct buf *out, uint64_t position, uint64_t synced)
         (size_t)snprintf(text[0], sizeof(text[0]), "%" PRIu64, position);
     argv[4].len =
         (size_t)snprintf(text[1], sizeof(text[1]), "%" PRIu64, synced);
-    wire_command(out, argv, synced > 0 ? 5 : 3);
+    compose_command(out, argv, synced > 0 ? 5 : 3);
 }
 
 static bool

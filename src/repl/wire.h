@@ -67,8 +67,6 @@ enum {
 
 /* ---- from the replica to the primary: commands --------------------------- */
 
-/* Writes a RESP command of these words. */
-void wire_command(struct buf *out, const struct slice *argv, size_t argc);
 void wire_ack(struct buf *out, uint64_t position, uint64_t synced);
 
 /* Reads REPLCONF ACK n [FACK m]; the caller has checked argv[0]. synced is 0

@@ -7,13 +7,14 @@
 #include "server/colleague.h"
 
 #include "base/buf.h"
+#include "base/host_port.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/run_clock.h"
 #include "cluster/holdings.h"
 #include "keyspace/gate.h"
 #include "net/link_dial.h"
-#include "proto/reply.h"
+#include "proto/compose.h"
 #include "server/replication_state.h"
 
 #include <stdio.h>
@@ -179,17 +180,17 @@ static bool
 ask_again(struct call *call)
 {
     uint64_t now_ms = run_clock_ms();
-    const char *colon = strrchr(call->address, ':');
-    char *host = mem_copy_text(
-        (struct slice){ call->address, (size_t)(colon - call->address) });
-    uint64_t port = 0;
+    struct host_port parts = { .bracketed = false };
+    unsigned port = 0;
     bool good = call->again && now_ms < call->until_ms &&
-                slice_to_u64(slice_of(colon + 1), &port);
+                host_port_split(slice_of(call->address), &parts) &&
+                host_port_number(&parts, &port);
+    char *host = good ? mem_copy_text(parts.host) : NULL;
 
     call->again = false;
     answers_free(call->answers);
     call->answers = NULL;
-    good = good && dial(call, host, (unsigned)port, buf_slice(&call->question),
+    good = good && dial(call, host, port, buf_slice(&call->question),
                         (unsigned)(call->until_ms - now_ms));
     mem_free(host);
     return good;
@@ -217,21 +218,11 @@ write_login(const struct server *server, struct buf *out)
 {
     struct gate *gate = keyspace_gate(server->service.keyspace);
     const struct conf *conf = &server->conf;
-    struct reply reply = { out, 2 };
     bool has_password;
 
     gate_enter(gate, 0);
-    has_password = conf->masterauth[0] != '\0';
-    if (has_password) {
-        bool has_user = conf->masteruser[0] != '\0';
-
-        reply_array(&reply, has_user ? 3 : 2);
-        reply_bulk_text(&reply, "AUTH");
-        if (has_user) {
-            reply_bulk_text(&reply, conf->masteruser);
-        }
-        reply_bulk_text(&reply, conf->masterauth);
-    }
+    has_password = compose_login(out, slice_of(conf->masteruser),
+                                 slice_of(conf->masterauth));
     gate_leave(gate, 0);
     return has_password;
 }

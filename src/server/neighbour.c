@@ -7,13 +7,14 @@
 #include "server/neighbour.h"
 
 #include "base/clock.h"
+#include "base/host_port.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/run_clock.h"
 #include "keyspace/gate.h"
 #include "net/link_dial.h"
 #include "proto/answers.h"
-#include "proto/reply.h"
+#include "proto/compose.h"
 #include "server/server_state.h"
 
 #include <stdio.h>
@@ -215,21 +216,11 @@ write_login(const struct neighbour *neighbour, struct buf *out)
 {
     const struct conf *conf = &neighbour->server->conf;
     struct gate *gate = keyspace_gate(neighbour->server->service.keyspace);
-    struct reply reply = { out, 2 };
     bool has_password;
 
     gate_enter(gate, 0);
-    has_password = conf->sidecar_password[0] != '\0';
-    if (has_password) {
-        bool has_user = conf->sidecar_user[0] != '\0';
-
-        reply_array(&reply, has_user ? 3 : 2);
-        reply_bulk_text(&reply, "AUTH");
-        if (has_user) {
-            reply_bulk_text(&reply, conf->sidecar_user);
-        }
-        reply_bulk_text(&reply, conf->sidecar_password);
-    }
+    has_password = compose_login(out, slice_of(conf->sidecar_user),
+                                 slice_of(conf->sidecar_password));
     gate_leave(gate, 0);
     return has_password;
 }
@@ -511,28 +502,19 @@ bool
 neighbour_parse(const char *text, struct neighbour_place *ret_place)
 {
     struct neighbour_place place = { .port = 0 };
-    const char *colon = strrchr(text, ':');
-    size_t len = colon != NULL ? (size_t)(colon - text) : strlen(text);
-    uint64_t port;
+    struct host_port parts = { .host = slice_of(text) };
 
-    if (strchr(text, '/') != NULL) {
-        len = strlen(text);
-    } else if (colon == NULL || !slice_to_u64(slice_of(colon + 1), &port) ||
-               port == 0 || port > UINT16_MAX) {
-        return false;
-    } else {
-        place.port = (unsigned)port;
-        if (text[0] == '[' && len > 2 && text[len - 1] == ']') {
-            text++;
-            len -= 2;
-        } else if (memchr(text, ':', len) != NULL) {
-            return false; /* an IPv6 address without brackets */
-        }
+    if (strchr(text, '/') == NULL &&
+        (!host_port_split(slice_of(text), &parts) ||
+         !host_port_number(&parts, &place.port) ||
+         (!parts.bracketed &&
+          memchr(parts.host.data, ':', parts.host.len) != NULL))) {
+        return false; /* or an IPv6 address without brackets */
     }
-    if (len == 0 || len >= sizeof(place.host)) {
+    if (parts.host.len >= sizeof(place.host)) {
         return false;
     }
-    memcpy(place.host, text, len);
+    memcpy(place.host, parts.host.data, parts.host.len);
     *ret_place = place;
     return true;
 }

@@ -14,7 +14,7 @@
 #include "keyspace/exchange.h"
 #include "keyspace/gate.h"
 #include "keyspace/slot_keys.h"
-#include "repl/wire.h"
+#include "proto/compose.h"
 #include "server/sweep.h"
 
 #include <inttypes.h>
@@ -102,7 +102,7 @@ run(struct adoption *adoption, const struct key *key, const struct slice *argv,
     size_t argc)
 {
     buf_reset(&adoption->commands, KEPT_BYTES);
-    wire_command(&adoption->commands, argv, argc);
+    compose_command(&adoption->commands, argv, argc);
     if (adoption->commands.failed) {
         return no_memory(adoption, "a filter on its way into the log");
     }

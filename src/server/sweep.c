@@ -7,7 +7,7 @@
 
 #include "engine/inject.h"
 #include "keyspace/slot_keys.h"
-#include "repl/wire.h"
+#include "proto/compose.h"
 
 #include <stdio.h>
 
@@ -54,7 +54,7 @@ static bool delete (struct sweep *sweep, const struct key *key,
     const struct slice argv[] = { slice_lit("DEL"), key->name };
 
     buf_reset(&sweep->commands, KEPT_BYTES);
-    wire_command(&sweep->commands, argv, 2);
+    compose_command(&sweep->commands, argv, 2);
     if (sweep->commands.failed) {
         (void)snprintf(ret_reason, reason_size, "there is no memory");
         return false;

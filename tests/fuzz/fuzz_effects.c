@@ -13,8 +13,8 @@
 #include "core/parts.h"
 #include "journal/group.h"
 #include "keyspace/scan.h"
+#include "proto/compose.h"
 #include "proto/inline.h"
-#include "repl/wire.h"
 #include "snapshot/snapshot_whole.h"
 #include "target.h"
 #include "tools/check_world.h"
@@ -65,7 +65,7 @@ put_command(struct buf *out, struct slice line)
         arena.count <= WORDS_MAX) {
         arena_slices(&arena, words);
         if (!is_costly(words, arena.count)) {
-            wire_command(out, words, arena.count);
+            compose_command(out, words, arena.count);
         }
     }
     arena_fini(&arena);

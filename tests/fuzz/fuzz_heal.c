@@ -9,9 +9,9 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "proto/batch.h"
+#include "proto/compose.h"
 #include "proto/inline.h"
 #include "proto/scan.h"
-#include "repl/wire.h"
 #include "server/merge_held.h"
 #include "server/merge_read.h"
 #include "target.h"
@@ -56,7 +56,7 @@ put_command(struct buf *out, struct slice line)
     if (inline_split(line, &arena) == OK && arena.count > 0 &&
         arena.count <= WORDS_MAX) {
         arena_slices(&arena, words);
-        wire_command(out, words, arena.count);
+        compose_command(out, words, arena.count);
     }
     arena_fini(&arena);
 }
@@ -91,7 +91,7 @@ put_file(struct slice text, struct buf *out)
         size_t begin = out->len;
         bool ends = false;
 
-        wire_command(out, select, 2);
+        compose_command(out, select, 2);
         while (text.len > 0 && !ends) {
             const char *lf = memchr(text.data, '\n', text.len);
             size_t len = lf != NULL ? (size_t)(lf - text.data) : text.len;

@@ -15,8 +15,8 @@
 #include "keyspace/key_hash.h"
 #include "keyspace/make.h"
 #include "keyspace/scan.h"
+#include "proto/compose.h"
 #include "proto/inline.h"
-#include "repl/wire.h"
 #include "server/pull_log.h"
 #include "target.h"
 
@@ -118,7 +118,7 @@ put_command(struct buf *out, struct slice line)
         arena.count <= WORDS_MAX) {
         arena_slices(&arena, words);
         if (!is_costly(words, arena.count)) {
-            wire_command(out, words, arena.count);
+            compose_command(out, words, arena.count);
         }
     }
     arena_fini(&arena);
@@ -148,7 +148,7 @@ play(struct target *target, struct slice text)
         bool ends = false;
 
         group.len = 0;
-        wire_command(&group, select, 2);
+        compose_command(&group, select, 2);
         while (text.len > 0 && !ends) {
             const char *lf = memchr(text.data, '\n', text.len);
             size_t len = lf != NULL ? (size_t)(lf - text.data) : text.len;

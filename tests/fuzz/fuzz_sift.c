@@ -9,8 +9,8 @@
 #include "base/mem.h"
 #include "command/rows.h"
 #include "engine/merge_sift.h"
+#include "proto/compose.h"
 #include "proto/inline.h"
-#include "repl/wire.h"
 #include "target.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ put_commands(struct slice text, struct buf *out)
 {
     static const struct slice select[] = { { "SELECT", 6 }, { "0", 1 } };
 
-    wire_command(out, select, 2);
+    compose_command(out, select, 2);
     while (text.len > 0) {
         const char *lf = memchr(text.data, '\n', text.len);
         struct slice line = { text.data, lf != NULL ? (size_t)(lf - text.data)
@@ -68,7 +68,7 @@ put_commands(struct slice text, struct buf *out)
         if (inline_split(line, &arena) == OK && arena.count > 0 &&
             arena.count <= WORDS_MAX) {
             arena_slices(&arena, words);
-            wire_command(out, words, arena.count);
+            compose_command(out, words, arena.count);
         }
         arena_fini(&arena);
     }

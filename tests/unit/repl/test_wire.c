@@ -23,16 +23,6 @@ assert_text(struct buf *buf, const char *text)
 
 /* ---- commands and lines -------------------------------------------------- */
 
-TEST(a_command_is_written_as_resp)
-{
-    struct slice argv[] = { slice_lit("PSYNC"), slice_lit("?"),
-                            slice_lit("-1") };
-    struct buf out = { 0 };
-
-    wire_command(&out, argv, 3);
-    assert_text(&out, "*3\r\n$5\r\nPSYNC\r\n$1\r\n?\r\n$2\r\n-1\r\n");
-}
-
 TEST(an_acknowledgement_has_fack_only_if_something_is_synced)
 {
     struct buf out = { 0 };

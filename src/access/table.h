@@ -109,6 +109,28 @@ enum command_lock {
     LOCK_SELF   /* EXEC: takes its own, through lock_set.h */
 };
 
+/* What a command is in a log, for all that read one (engine/logged.h). */
+enum logged_kind {
+    LOGGED_NEVER,     /* no log has it */
+    LOGGED_OTHERWISE, /* a write: its effect is another command */
+    LOGGED_SELECT,
+    LOGGED_MARK,    /* MULTI or EXEC */
+    LOGGED_HISTORY, /* REPLCONF HISTORY: whose log follows */
+    LOGGED_ADD,     /* adds items to a key that is there */
+    LOGGED_INSERT,  /* its words say what it does (engine/effect_words.h) */
+    LOGGED_MDEL,    /* deletes items */
+    LOGGED_MAKE,    /* makes its key, in the place of what is there */
+    LOGGED_CHUNK,   /* does so with INCARNATION; else it changes its key */
+    LOGGED_CHANGE,  /* changes when its key expires */
+    LOGGED_DROP,    /* deletes keys, or moves or empties filters */
+    LOGGED_MERGE,   /* changes its first key, by its other keys */
+    LOGGED_COPY,    /* makes its second key, maybe in another database */
+    LOGGED_MOVE,    /* moves its key to another database */
+    LOGGED_SWAP,    /* exchanges two databases */
+    LOGGED_FLUSH_DB,
+    LOGGED_FLUSH_ALL
+};
+
 /* Key positions in argv (the name is 0); last < 0 counts from the end. */
 struct command_keys {
     int first, last, step;
@@ -180,6 +202,7 @@ struct command {
                                executed in pieces of fewer keys */
     bool container;         /* has subcommands; the handler runs without one */
     bool is_syscmd;         /* not for applications */
+    uint8_t logged;         /* enum logged_kind */
     const char *group, *since, *complexity, *summary;
     const struct command_arg *args;
     const char *const *tips;                    /* ends with NULL; NULL: none */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Shorthand for the .keys, .args and .tips of a row in tbl/commands.def.
+ * Shorthand for the .keys, .flags, .args and .tips of a row in
+ * tbl/commands.def.
  */
 #pragma once
 
@@ -15,6 +16,12 @@
     .arity = -1, .flags = CMD_LOADING | CMD_STALE | CMD_SKIP_MONITOR,          \
     .acl = ACL_SLOW | ACL_SCRIPTING, .group = "scripting", .since = "1.0.0",   \
     .complexity = "O(1)", .summary = "Refused: there are no scripts."
+
+/* The kind and the flags of a row that writes. Its flags cannot name CMD_WRITE
+ * itself, so a write without a kind does not compile. */
+enum { CMD_WRITES = CMD_WRITE };
+#define WRITES(kind, more) .logged = (kind), .flags = CMD_WRITES | (more)
+#define CMD_WRITE          a_row_that_writes_needs_WRITES_with_its_kind
 
 #define ALL_KEYS                                                               \
     {                                                                          \

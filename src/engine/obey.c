@@ -9,11 +9,11 @@
 #include "base/mem.h"
 #include "engine/dispatch.h"
 #include "engine/execute.h"
+#include "engine/logged.h"
 #include "engine/txn.h"
-#include "proto/scan.h"
 
+#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { REPLIES_KEPT = 1 << 20 /* bytes of buffer, from batch to batch */ };
 
@@ -38,50 +38,7 @@ obey_fini(struct obey *obey)
     buf_free(&obey->replies);
 }
 
-/* Fills the batch from *at on, which moves. */
-static enum err
-read_batch(struct obey *obey, struct slice commands, size_t *at)
-{
-    static const struct parse_limits limits = { .args_max = SIZE_MAX,
-                                                .bulk_max = SIZE_MAX,
-                                                .query_max = SIZE_MAX };
-
-    batch_clear(&obey->batch);
-    return scan_commands(commands, &limits, &obey->batch, at);
-}
-
 /* ---- which commands ------------------------------------------------------ */
-
-/* REPLCONF HISTORY is the only command in a log that changes no data: it says
- * whose log follows (journal/history.h). MULTI and EXEC are marks. */
-enum kind { KIND_WRITE, KIND_HISTORY, KIND_MARK, KIND_REFUSE };
-
-static bool
-is_history(const struct command *command, const struct slice *argv, size_t argc)
-{
-    return strcmp(command->name, "replconf") == 0 && argc > 1 &&
-           slice_is_word(argv[1], "history");
-}
-
-static enum kind
-kind_of(const struct slice *argv, size_t argc)
-{
-    const struct command *command = command_find(argv[0]);
-
-    if (command == NULL) {
-        return KIND_REFUSE;
-    }
-    if (command->id == CMD_ID_MULTI || command->id == CMD_ID_EXEC) {
-        return KIND_MARK;
-    }
-    if (is_history(command, argv, argc)) {
-        return KIND_HISTORY;
-    }
-    return (command->flags & CMD_WRITE) != 0 ||
-                   command_id(command) == CMD_ID_SELECT
-               ? KIND_WRITE
-               : KIND_REFUSE;
-}
 
 /* Removes MULTI and EXEC from the batch if drops_marks. Returns false if there
  * is a command that may not be in a log; it begins at *ret_bad. A write with
@@ -95,21 +52,23 @@ sift(struct batch *batch, bool drops_marks, size_t *ret_bad)
     for (uint32_t i = 0; i < batch->count; i++) {
         struct batch_command *bytes = &batch->command[i];
         const struct slice *argv = &batch->argv[bytes->first];
-        enum kind kind = KIND_WRITE;
 
         if (last.data == NULL || !slice_equal(argv[0], last)) {
-            kind = kind_of(argv, bytes->argc);
+            enum logged_kind kind =
+                logged_kind_of(command_find(argv[0]), argv, bytes->argc);
+
+            if (kind == LOGGED_NEVER) {
+                *ret_bad = bytes->begin;
+                return false;
+            }
+            if (kind == LOGGED_MARK && drops_marks) {
+                continue;
+            }
+            if (kind != LOGGED_MARK && kind != LOGGED_HISTORY) {
+                last = argv[0];
+            }
         }
-        if (kind == KIND_REFUSE) {
-            *ret_bad = bytes->begin;
-            return false;
-        }
-        if (kind == KIND_WRITE) {
-            last = argv[0];
-        }
-        if (kind != KIND_MARK || !drops_marks) {
-            batch->command[kept++] = *bytes;
-        }
+        batch->command[kept++] = *bytes;
     }
     batch->count = kept;
     return true;
@@ -128,7 +87,8 @@ batch_needs_world(const struct batch *batch)
 
             if (command != NULL &&
                 (command->lock == LOCK_WORLD || command->lock == LOCK_WALK ||
-                 is_history(command, argv, batch->command[i].argc))) {
+                 logged_kind_of(command, argv, batch->command[i].argc) ==
+                     LOGGED_HISTORY)) {
                 return true;
             }
             last = argv[0];
@@ -145,7 +105,7 @@ obey_needs_world(struct obey *obey, struct slice commands)
 
     do {
         begin = at;
-        if (read_batch(obey, commands, &at) != OK) {
+        if (logged_fill(&obey->batch, commands, &at) != 0) {
             return false;
         }
         if (batch_needs_world(&obey->batch)) {
@@ -209,15 +169,14 @@ obey_group(struct obey *obey, struct slice commands, uint64_t position,
     obey->worker->log_text = commands.data;
     obey->worker->log_begins = position;
     while (at < commands.len) {
-        size_t begin = at;
+        int error = logged_fill(&obey->batch, commands, &at);
 
-        if (read_batch(obey, commands, &at) != OK) {
-            (void)snprintf(ret_reason, reason_size, "not enough memory");
-            return false;
-        }
-        if (at == begin) {
+        if (error != 0) {
             (void)snprintf(ret_reason, reason_size,
-                           "no command at byte %zu of the group", at);
+                           error == ENOMEM
+                               ? "not enough memory"
+                               : "no command at byte %zu of the group",
+                           at);
             return false;
         }
         if (!sift(&obey->batch, obey->worker->alone, &bad)) {

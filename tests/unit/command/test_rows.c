@@ -36,6 +36,21 @@ TEST(each_row_says_what_everybody_needs_to_know)
         }
 }
 
+TEST(each_write_has_a_kind_for_those_who_read_a_log)
+{
+    for
+        each_row(row)
+        {
+            bool writes = (row->flags & CMD_WRITE) != 0;
+            bool is_mark = row->logged == LOGGED_SELECT ||
+                           row->logged == LOGGED_MARK ||
+                           row->logged == LOGGED_HISTORY;
+
+            assert_int_equal(writes || is_mark, row->logged != LOGGED_NEVER);
+            assert_false(writes && is_mark);
+        }
+}
+
 TEST(names_are_different_in_any_case)
 {
     for

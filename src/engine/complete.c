@@ -7,12 +7,13 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "engine/effect_words.h"
 #include "engine/excerpt.h"
+#include "engine/logged.h"
 #include "engine/obey.h"
 #include "keyspace/arrival.h"
 #include "keyspace/databases.h"
 #include "keyspace/redo.h"
-#include "proto/scan.h"
 #include "snapshot/snapshot_stamp.h"
 
 #include <errno.h>
@@ -27,11 +28,9 @@ struct complete {
     struct excerpt *excerpt; /* NULL: the state has all keys */
     struct keyspace *keyspace;
     /* Of the group, and of its present command. */
-    struct slice commands;
-    uint64_t begins;
+    struct logged_reader reader;
     uint32_t db;
     uint64_t position; /* behind the command */
-    uint32_t index;    /* in obey.batch */
     const char *what;  /* is wrong */
     /* Behind lost effects, of a file that is salvaged. */
     bool gap;
@@ -64,6 +63,7 @@ complete_close(void *state)
     struct complete *complete = state;
 
     excerpt_free(complete->excerpt);
+    logged_fini(&complete->reader);
     obey_fini(&complete->obey);
     stats_free(complete->service.stats);
     conf_fini(&complete->conf);
@@ -118,15 +118,16 @@ dispatch(struct complete *complete)
 {
     enum { REPLIES_KEPT = 1 << 20 };
     struct obey *obey = &complete->obey;
-    uint32_t count = obey->batch.count;
+    struct batch *batch = &complete->reader.batch;
+    uint32_t count = batch->count;
 
     buf_reset(&obey->replies, REPLIES_KEPT);
     atomic_store(&obey->session.db, complete->db);
     obey->worker->failure = OK;
-    obey->batch.count = complete->index + 1;
-    (void)dispatch_batch(obey->worker, &obey->session, &obey->batch,
-                         complete->index, 0, &obey->replies);
-    obey->batch.count = count;
+    batch->count = complete->reader.next;
+    (void)dispatch_batch(obey->worker, &obey->session, batch, batch->count - 1,
+                         0, &obey->replies);
+    batch->count = count;
     return obey->worker->failure == OK || wrong(complete, "a command failed");
 }
 
@@ -146,16 +147,17 @@ add(struct complete *complete, const struct slice *argv, size_t argc,
            wrong(complete, "a filter could not grow");
 }
 
-/* Adds or deletes the items of a deletable filter. Its lines may be further
- * than the counts of its copy (struct bloom_pieces). */
+/* Adds or deletes the items behind argv[list], which is PLACED, of a deletable
+ * filter. Its lines may be further than the counts of its copy (struct
+ * bloom_pieces). */
 static bool
 redo(struct complete *complete, const struct slice *argv, size_t argc,
-     bool deletes)
+     size_t list, bool deletes)
 {
     const struct key key = key_of(complete, argv[1]);
     struct entry *entry = find_earlier(complete, &key);
-    const struct redo items = { .words = argv + FIRST_ITEM + 1,
-                                .count = argc - FIRST_ITEM - 1,
+    const struct redo items = { .words = argv + list + 1,
+                                .count = argc - list - 1,
                                 .position = complete->position,
                                 .anew = complete->gap };
     enum bloom_status status = BLOOM_OK;
@@ -198,29 +200,22 @@ make(struct complete *complete, const struct slice *argv)
 }
 
 /* A BF.INSERT creates if it has an INCARNATION; else the words before ITEMS
- * mean nothing to a filter that is there. No value of an option is one of these
- * two words. */
+ * mean nothing to a filter that is there. */
 static bool
 insert(struct complete *complete, const struct slice *argv, size_t argc)
 {
+    struct insert_words found = insert_words_of(argv, argc);
     uint64_t now_ms = 0;
 
-    if (argc > FIRST_ITEM && slice_is_word(argv[FIRST_ITEM], "placed")) {
-        return redo(complete, argv, argc, false);
+    if ((found.flags & INSERT_MAKES) != 0) {
+        return make(complete, argv);
     }
-    for (size_t i = FIRST_ITEM; i < argc; i++) {
-        if (slice_is_word(argv[i], "incarnation")) {
-            return make(complete, argv);
-        }
-        if (slice_is_word(argv[i], "items")) {
-            return add(complete, argv, argc, i + 1, now_ms);
-        }
-        if (i + 1 < argc && slice_is_word(argv[i], "at") &&
-            !slice_to_u64(argv[++i], &now_ms)) {
-            break;
-        }
+    if (found.list == argc ||
+        (found.time > 0 && !slice_to_u64(argv[found.time], &now_ms))) {
+        return wrong(complete, "a BF.INSERT without items");
     }
-    return wrong(complete, "a BF.INSERT without items");
+    return found.placed ? redo(complete, argv, argc, found.list, false)
+                        : add(complete, argv, argc, found.list + 1, now_ms);
 }
 
 /* Executes a command that changes a key that is there. */
@@ -315,81 +310,51 @@ swap(struct complete *complete, const struct slice *argv)
 
 /* The end section says what REPLCONF HISTORY does. */
 static bool
-execute(struct complete *complete, const struct slice *argv, size_t argc)
+execute(struct complete *complete, const struct logged *logged)
 {
-    const struct command *command = command_find(argv[0]);
+    const struct slice *argv = logged->argv;
+    size_t argc = logged->argc;
 
-    if (command == NULL || !command_arity_fits(command, argc)) {
-        return wrong(complete, "no command of a log");
-    }
-    switch (command->id) {
-    case CMD_ID_SELECT:
+    switch (logged->kind) {
+    case LOGGED_SELECT:
         return parse_db(complete, argv[1], &complete->db);
-    case CMD_ID_MULTI:
-    case CMD_ID_EXEC:
-    case CMD_ID_REPLCONF:
+    case LOGGED_MARK:
+    case LOGGED_HISTORY:
         return true;
-    case CMD_ID_BF_ADD:
-    case CMD_ID_BF_MADD:
+    case LOGGED_ADD:
         return add(complete, argv, argc, FIRST_ITEM, 0);
-    case CMD_ID_BF_INSERT:
+    case LOGGED_INSERT:
         return insert(complete, argv, argc);
-    case CMD_ID_BF_MDEL:
-        return redo(complete, argv, argc, true);
-    case CMD_ID_RESTORE:
-    case CMD_ID_BF_LOAD:
+    case LOGGED_MDEL:
+        return redo(complete, argv, argc, FIRST_ITEM, true);
+    case LOGGED_MAKE:
         return make(complete, argv);
-    case CMD_ID_BF_LOADCHUNK: /* of the header, with INCARNATION n */
+    case LOGGED_CHUNK: /* of the header, with INCARNATION n */
         return argc > CHUNK_WORDS ? make(complete, argv)
                                   : change(complete, argv);
-    case CMD_ID_EXPIRE:
-    case CMD_ID_EXPIREAT:
-    case CMD_ID_PEXPIRE:
-    case CMD_ID_PEXPIREAT:
-    case CMD_ID_PERSIST:
+    case LOGGED_CHANGE:
         return change(complete, argv);
-    case CMD_ID_DEL:
-    case CMD_ID_UNLINK:
-    case CMD_ID_RENAME:
-    case CMD_ID_BF_RESET:
+    case LOGGED_DROP:
         return drop_all(complete, argv, argc);
-    case CMD_ID_BF_MERGE:
+    case LOGGED_MERGE:
         return drop_all(complete, argv, 2);
-    case CMD_ID_COPY:
+    case LOGGED_COPY:
         return copy(complete, argv, argc);
-    case CMD_ID_MOVE:
+    case LOGGED_MOVE:
         return move(complete, argv);
-    case CMD_ID_SWAPDB:
+    case LOGGED_SWAP:
         return swap(complete, argv);
-    case CMD_ID_FLUSHDB:
-    case CMD_ID_FLUSHALL:
-        return flush(complete, command->id == CMD_ID_FLUSHALL);
-    default:
-        return wrong(complete, "no command of a log");
+    case LOGGED_FLUSH_DB:
+    case LOGGED_FLUSH_ALL:
+        return flush(complete, logged->kind == LOGGED_FLUSH_ALL);
+    case LOGGED_NEVER:
+    case LOGGED_OTHERWISE:
+        break;
     }
+    return wrong(complete, "no command of a log");
 }
 
 /* ---- groups -------------------------------------------------------------- */
-
-/* Executes the commands of the batch, which ends at `end`. */
-static bool
-execute_batch(struct complete *complete, size_t end)
-{
-    const struct batch *batch = &complete->obey.batch;
-
-    for (uint32_t i = 0; i < batch->count; i++) {
-        const struct batch_command *bytes = &batch->command[i];
-
-        complete->index = i;
-        complete->position =
-            complete->begins +
-            (i + 1 < batch->count ? batch->command[i + 1].begin : end);
-        if (!execute(complete, &batch->argv[bytes->first], bytes->argc)) {
-            return false;
-        }
-    }
-    return true;
-}
 
 /* An error names the place in the log. */
 static bool
@@ -405,30 +370,23 @@ static bool
 execute_group(struct complete *complete, const struct snapshot_effects *effects,
               char *ret_reason, size_t reason_size)
 {
-    static const struct parse_limits limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX,
-                                                false };
-    struct batch *batch = &complete->obey.batch;
-    size_t at = 0;
+    struct logged_reader *reader = &complete->reader;
+    struct logged logged;
 
     complete->gap = complete->gap || effects->behind_gap;
-    complete->begins = effects->position;
     complete->db = 0; /* a group begins with SELECT */
-    while (at < effects->commands.len) {
-        size_t begin = at;
-
-        batch_clear(batch);
-        complete->position = complete->begins + at;
-        if (scan_commands(effects->commands, &limits, batch, &at) != OK) {
-            complete->what = "not enough memory";
+    logged_begin(reader, effects->commands);
+    while (logged_next(reader, &logged)) {
+        complete->position = effects->position + logged.end;
+        if (!execute(complete, &logged)) {
             return say_where(complete, ret_reason, reason_size);
         }
-        if (at == begin) {
-            complete->what = "no command of a log";
-            return say_where(complete, ret_reason, reason_size);
-        }
-        if (!execute_batch(complete, at)) {
-            return say_where(complete, ret_reason, reason_size);
-        }
+    }
+    if (reader->error != 0) {
+        complete->position = effects->position + reader->at;
+        complete->what = reader->error == ENOMEM ? "not enough memory"
+                                                 : "no command of a log";
+        return say_where(complete, ret_reason, reason_size);
     }
     return true;
 }

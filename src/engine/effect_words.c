@@ -5,7 +5,7 @@
  */
 #include "engine/effect_words.h"
 
-#include "access/table.h"
+#include "engine/logged.h"
 
 static const struct {
     const char *word;
@@ -19,7 +19,7 @@ static const struct {
     { "incarnation", INSERT_VALUE | INSERT_LOG | INSERT_MAKES },
     { "layout", INSERT_VALUE | INSERT_LOG | INSERT_SHAPE },
     { "growth", INSERT_VALUE | INSERT_LOG | INSERT_SHAPE },
-    { "fingerprint", INSERT_VALUE | INSERT_LOG },
+    { "fingerprint", INSERT_VALUE | INSERT_LOG | INSERT_KEYED },
     { "error", INSERT_VALUE },
     { "capacity", INSERT_VALUE },
     { "expansion", INSERT_VALUE },
@@ -63,6 +63,17 @@ step(const struct slice *argv, size_t argc, size_t at, unsigned flags)
                : 1;
 }
 
+static void
+note_value(struct insert_words *found, unsigned flags, size_t at)
+{
+    if ((flags & INSERT_TIMED) != 0) {
+        found->time = at;
+    }
+    if ((flags & INSERT_KEYED) != 0) {
+        found->fingerprint = at;
+    }
+}
+
 struct insert_words
 insert_words_of(const struct slice *argv, size_t argc)
 {
@@ -72,6 +83,9 @@ insert_words_of(const struct slice *argv, size_t argc)
         unsigned flags = insert_word(argv[at]);
 
         found.flags |= flags;
+        if (at + 1 < argc) {
+            note_value(&found, flags, at + 1);
+        }
         if ((flags & INSERT_LIST) != 0) {
             found.list = at;
             found.placed = (flags & INSERT_LOG) != 0;
@@ -129,24 +143,26 @@ plain_insert(struct slice *to, const struct slice *argv, size_t argc)
 
 /* Whether a log has INCARNATION n behind the command. */
 static bool
-names_its_life(unsigned id)
+names_its_life(enum logged_kind kind)
 {
-    return id == CMD_ID_RESTORE || id == CMD_ID_COPY || id == CMD_ID_BF_MERGE ||
-           id == CMD_ID_BF_LOADCHUNK || id == CMD_ID_BF_LOAD;
+    return kind == LOGGED_MAKE || kind == LOGGED_CHUNK || kind == LOGGED_COPY ||
+           kind == LOGGED_MERGE;
 }
 
 size_t
-effect_plain(struct slice *to, unsigned id, const struct slice *argv,
-             size_t argc)
+effect_plain(struct slice *to, const struct logged *logged)
 {
-    if (id == CMD_ID_BF_INSERT) {
+    const struct slice *argv = logged->argv;
+    size_t argc = logged->argc;
+
+    if (logged->kind == LOGGED_INSERT) {
         return plain_insert(to, argv, argc);
     }
-    if (id == CMD_ID_BF_MDEL && argc > 2) {
+    if (logged->kind == LOGGED_MDEL) {
         (void)put_words(to, argv, 2);
         return 2 + put_placed(to + 2, argv, argc, 2);
     }
-    if (names_its_life(id) && argc > 4 &&
+    if (names_its_life(logged->kind) && argc > 4 &&
         slice_is_word(argv[argc - 2], "incarnation")) {
         argc -= 2;
     }

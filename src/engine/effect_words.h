@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct logged;
+
 enum insert_flags {
     INSERT_VALUE = 1,   /* a value follows */
     INSERT_MAY_END = 2, /* the value may be left out, and is a number */
@@ -19,7 +21,8 @@ enum insert_flags {
     INSERT_LIST = 8,    /* all that follows are items */
     INSERT_MAKES = 16,  /* the command creates its key */
     INSERT_TIMED = 32,  /* an ageing filter, at a time */
-    INSERT_SHAPE = 64   /* no words of a client make such a filter */
+    INSERT_SHAPE = 64,  /* no words of a client make such a filter */
+    INSERT_KEYED = 128  /* the value is the fingerprint of a secret */
 };
 
 /* Returns the flags of a word of BF.INSERT, or 0: it has none, or is unknown.
@@ -28,13 +31,16 @@ unsigned insert_word(struct slice word);
 
 /* A BF.INSERT of a log. */
 struct insert_words {
-    size_t list;    /* where ITEMS or PLACED is; argc: nowhere */
-    bool placed;    /* it is PLACED: each item has its place before it */
+    size_t list; /* where ITEMS or PLACED is; argc: nowhere */
+    bool placed; /* it is PLACED: each item has its place before it */
+    /* Where the values of these words are; 0: it has no such word. */
+    size_t time; /* AT */
+    size_t fingerprint;
     unsigned flags; /* of all its words */
 };
 struct insert_words insert_words_of(const struct slice *argv, size_t argc);
 
 /* Writes a command of a log as a client may send it: without the words that
- * only a log may have. Returns how many words that are, at most argc. */
-size_t effect_plain(struct slice *to, unsigned id, const struct slice *argv,
-                    size_t argc);
+ * only a log may have. to may be its argv. Returns how many words that are, at
+ * most argc. */
+size_t effect_plain(struct slice *to, const struct logged *logged);

@@ -6,11 +6,9 @@
  */
 #include "engine/excerpt.h"
 
-#include "access/table.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "proto/batch.h"
-#include "proto/scan.h"
+#include "engine/logged.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +16,7 @@
 struct excerpt {
     const struct walk_part *part;
     uint32_t db; /* what the part's database is called now */
-    struct batch batch;
+    struct logged_reader reader;
     struct buf piece; /* empty: none is open */
     /* Of the group: */
     excerpt_fn fn;
@@ -44,7 +42,7 @@ excerpt_free(struct excerpt *excerpt)
     if (excerpt == NULL) {
         return;
     }
-    batch_fini(&excerpt->batch);
+    logged_fini(&excerpt->reader);
     buf_free(&excerpt->piece);
     mem_free(excerpt);
 }
@@ -73,12 +71,11 @@ look_at_key(void *ctx, size_t position)
 }
 
 static bool
-has_key(const struct excerpt *excerpt, const struct command *command,
-        const struct slice *argv, size_t argc)
+has_key(const struct excerpt *excerpt, const struct logged *logged)
 {
-    struct look look = { excerpt->part, argv, false };
+    struct look look = { excerpt->part, logged->argv, false };
 
-    command_each_key(command, argc, look_at_key, &look);
+    command_each_key(logged->row, logged->argc, look_at_key, &look);
     return look.found;
 }
 
@@ -110,38 +107,32 @@ swap(struct excerpt *excerpt, const struct slice *argv)
 
 /* Returns 0 or EINVAL. */
 static int
-judge(struct excerpt *excerpt, const struct slice *argv, size_t argc,
-      bool *ret_keep)
+judge(struct excerpt *excerpt, const struct logged *logged, bool *ret_keep)
 {
-    const struct command *command = command_find(argv[0]);
-
     *ret_keep = false;
-    if (command == NULL || !command_arity_fits(command, argc)) {
+    switch (logged->kind) {
+    case LOGGED_NEVER:
         return EINVAL;
-    }
-    switch (command->id) {
-    case CMD_ID_SELECT:
-        return slice_to_u64(argv[1], &excerpt->selected) ? 0 : EINVAL;
-    case CMD_ID_MULTI:
-    case CMD_ID_EXEC:
-    case CMD_ID_REPLCONF:
+    case LOGGED_SELECT:
+        return slice_to_u64(logged->argv[1], &excerpt->selected) ? 0 : EINVAL;
+    case LOGGED_MARK:
+    case LOGGED_HISTORY:
         return 0;
-    case CMD_ID_SWAPDB:
+    case LOGGED_SWAP:
         *ret_keep = true;
-        return swap(excerpt, argv);
-    case CMD_ID_FLUSHALL:
+        return swap(excerpt, logged->argv);
+    case LOGGED_FLUSH_ALL:
         *ret_keep = true;
         return 0;
-    case CMD_ID_FLUSHDB:
+    case LOGGED_FLUSH_DB:
         *ret_keep = is_selected(excerpt);
         return 0;
-    case CMD_ID_MOVE:
-    case CMD_ID_COPY:
-        *ret_keep = has_key(excerpt, command, argv, argc);
+    case LOGGED_MOVE:
+    case LOGGED_COPY:
+        *ret_keep = has_key(excerpt, logged);
         return 0;
     default:
-        *ret_keep =
-            is_selected(excerpt) && has_key(excerpt, command, argv, argc);
+        *ret_keep = is_selected(excerpt) && has_key(excerpt, logged);
         return 0;
     }
 }
@@ -185,54 +176,31 @@ keep(struct excerpt *excerpt, size_t begin, size_t end)
     buf_append(piece, excerpt->effects.commands.data + begin, end - begin);
 }
 
-/* Picks from the commands of the batch, which ends at `end`. */
-static int
-pick(struct excerpt *excerpt, size_t end)
-{
-    const struct batch *batch = &excerpt->batch;
-    int error = 0;
-
-    for (uint32_t i = 0; i < batch->count && error == 0; i++) {
-        const struct batch_command *bytes = &batch->command[i];
-        size_t next = i + 1 < batch->count ? batch->command[i + 1].begin : end;
-        bool keeps;
-
-        error = judge(excerpt, &batch->argv[bytes->first], bytes->argc, &keeps);
-        if (error == 0 && keeps) {
-            keep(excerpt, bytes->begin, next);
-        } else if (error == 0) {
-            error = close_piece(excerpt);
-        }
-    }
-    return error;
-}
-
 int
 excerpt_group(struct excerpt *excerpt, const struct snapshot_effects *effects,
               excerpt_fn fn, void *ctx)
 {
-    static const struct parse_limits limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX,
-                                                false };
-    size_t at = 0;
+    struct logged_reader *reader = &excerpt->reader;
+    struct logged logged;
 
     excerpt->fn = fn;
     excerpt->ctx = ctx;
     excerpt->effects = *effects;
     excerpt->selected = 0; /* a group begins with SELECT */
     excerpt->piece.len = 0;
-    while (at < effects->commands.len) {
-        size_t begin = at;
-        int error;
+    logged_begin(reader, effects->commands);
+    while (logged_next(reader, &logged)) {
+        bool keeps;
+        int error = judge(excerpt, &logged, &keeps);
 
-        batch_clear(&excerpt->batch);
-        if (scan_commands(effects->commands, &limits, &excerpt->batch, &at) !=
-            OK) {
-            return ENOMEM;
+        if (error == 0 && keeps) {
+            keep(excerpt, logged.begin, logged.end);
+        } else if (error == 0) {
+            error = close_piece(excerpt);
         }
-        error = at == begin ? EINVAL : pick(excerpt, at);
         if (error != 0) {
             return error;
         }
     }
-    return close_piece(excerpt);
+    return reader->error != 0 ? reader->error : close_piece(excerpt);
 }

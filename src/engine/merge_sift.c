@@ -5,12 +5,10 @@
  */
 #include "engine/merge_sift.h"
 
-#include "access/table.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "engine/effect_words.h"
-#include "proto/batch.h"
-#include "proto/scan.h"
+#include "engine/logged.h"
 
 #include <errno.h>
 
@@ -23,7 +21,7 @@ struct merge_sift {
     bool all_aside; /* a SWAPDB */
     bool any_db;    /* there are names that count in all databases */
     uint64_t db;    /* of the command */
-    struct batch batch;
+    struct logged_reader reader;
     char *scratch; /* a name with its database */
     size_t scratch_bytes;
     struct slice *words; /* of a command for a client */
@@ -49,7 +47,7 @@ merge_sift_free(struct merge_sift *sift)
         mem_free(sift->names[i]);
     }
     mem_free((void *)sift->names);
-    batch_fini(&sift->batch);
+    logged_fini(&sift->reader);
     mem_free(sift->scratch);
     mem_free((void *)sift->words);
     mem_free(sift);
@@ -152,14 +150,6 @@ merge_sift_name(const struct merge_sift *sift, size_t i)
 
 /* ---- which commands ------------------------------------------------------ */
 
-enum kind { KIND_ADD, KIND_SKIP, KIND_SELECT, KIND_SWAP, KIND_OTHER };
-
-struct look {
-    enum kind kind;
-    size_t items; /* ADD: where they begin */
-    const struct command *command;
-};
-
 /* Returns where the items of a BF.INSERT begin; 0: it is no plain add, since it
  * creates a filter or adds to one that forgets. */
 static size_t
@@ -173,49 +163,19 @@ insert_items(const struct slice *argv, size_t argc)
                : found.list + 1;
 }
 
-/* Returns false if these words are no command of a log. */
-static bool
-look_at(const struct slice *argv, size_t argc, struct look *ret_look)
+/* Returns where the items of an add begin that can be offered; 0: it is
+ * another command. */
+static size_t
+items_of(const struct logged *logged)
 {
-    const struct command *command = command_find(argv[0]);
-    struct look look = { KIND_OTHER, 2, command };
-
-    if (command == NULL || !command_arity_fits(command, argc)) {
-        return false;
-    }
-    switch (command->id) {
-    case CMD_ID_BF_ADD:
-    case CMD_ID_BF_MADD:
-        look.kind = KIND_ADD;
-        break;
-    case CMD_ID_BF_INSERT:
-        look.items = insert_items(argv, argc);
-        look.kind = look.items > 0 ? KIND_ADD : KIND_OTHER;
-        break;
-    case CMD_ID_SELECT:
-        look.kind = KIND_SELECT;
-        break;
-    case CMD_ID_SWAPDB:
-        look.kind = KIND_SWAP;
-        break;
-    case CMD_ID_MULTI:
-    case CMD_ID_EXEC:
-    case CMD_ID_REPLCONF:
-        look.kind = KIND_SKIP;
-        break;
+    switch (logged->kind) {
+    case LOGGED_ADD:
+        return 2;
+    case LOGGED_INSERT:
+        return insert_items(logged->argv, logged->argc);
     default:
-        break;
+        return 0;
     }
-    *ret_look = look;
-    return true;
-}
-
-/* Whether a command leaves the life of its key as it is. */
-static bool
-keeps_life(unsigned id)
-{
-    return id == CMD_ID_PEXPIREAT || id == CMD_ID_PERSIST ||
-           id == CMD_ID_EXPIRE || id == CMD_ID_PEXPIRE || id == CMD_ID_EXPIREAT;
 }
 
 struct toucher {
@@ -245,53 +205,59 @@ touch(void *ctx, size_t position)
 
 /* Notes that the command changes the lives of its keys. False: no memory. */
 static bool
-touch_keys(struct merge_sift *sift, const struct look *look,
-           const struct slice *argv, size_t argc)
+touch_keys(struct merge_sift *sift, const struct logged *logged)
 {
-    struct toucher toucher = {
-        .sift = sift, .argv = argv, .db = (uint32_t)sift->db, .last = argc
-    };
-    unsigned id = look->command->id;
+    struct toucher toucher = { .sift = sift,
+                               .argv = logged->argv,
+                               .db = (uint32_t)sift->db,
+                               .last = logged->argc };
 
-    if (keeps_life(id) || look->command->keys.first == 0) {
+    switch (logged->kind) {
+    case LOGGED_CHANGE:
         return true;
-    }
-    if (id == CMD_ID_MOVE || id == CMD_ID_COPY) {
+    case LOGGED_COPY:
+        toucher.first = 2;
         toucher.db = (uint32_t)ANY_DB;
         sift->any_db = true;
-    }
-    if (id == CMD_ID_COPY) {
-        toucher.first = 2;
-    } else if (id == CMD_ID_BF_MERGE) {
+        break;
+    case LOGGED_MOVE:
+        toucher.db = (uint32_t)ANY_DB;
+        sift->any_db = true;
+        break;
+    case LOGGED_MERGE:
         toucher.last = 1;
+        break;
+    default:
+        break;
     }
-    command_each_key(look->command, argc, touch, &toucher);
+    command_each_key(logged->row, logged->argc, touch, &toucher);
     return !toucher.failed;
 }
 
 static int
-note_command(struct merge_sift *sift, const struct slice *argv, size_t argc)
+note_command(struct merge_sift *sift, const struct logged *logged)
 {
-    struct look look;
-
-    if (!look_at(argv, argc, &look)) {
+    switch (logged->kind) {
+    case LOGGED_NEVER:
         return EINVAL;
-    }
-    switch (look.kind) {
-    case KIND_ADD:
-        return note(sift, (uint32_t)sift->db, argv[1]) != NULL ? 0 : ENOMEM;
-    case KIND_SKIP:
+    case LOGGED_MARK:
+    case LOGGED_HISTORY:
         return 0;
-    case KIND_SELECT:
-        return slice_to_u64(argv[1], &sift->db) && sift->db < UINT32_MAX
+    case LOGGED_SELECT:
+        return slice_to_u64(logged->argv[1], &sift->db) && sift->db < UINT32_MAX
                    ? 0
                    : EINVAL;
-    case KIND_SWAP:
+    case LOGGED_SWAP:
         sift->all_aside = true;
         return 0;
     default:
-        return touch_keys(sift, &look, argv, argc) ? 0 : ENOMEM;
+        break;
     }
+    if (items_of(logged) > 0) {
+        return note(sift, (uint32_t)sift->db, logged->argv[1]) != NULL ? 0
+                                                                       : ENOMEM;
+    }
+    return touch_keys(sift, logged) ? 0 : ENOMEM;
 }
 
 /* ---- commands for a client ----------------------------------------------- */
@@ -328,46 +294,48 @@ find_offered(struct merge_sift *sift, struct slice key)
 }
 
 static int
-set_aside(struct merge_sift *sift, const struct look *look,
-          const struct slice *argv, size_t argc,
+set_aside(struct merge_sift *sift, const struct logged *logged,
           const struct merge_sift_hooks *hooks)
 {
-    size_t changes = look->kind == KIND_ADD ? argc - look->items : 1;
+    size_t items = items_of(logged);
     size_t count;
 
-    if (!reserve_words(sift, argc)) {
+    if (!reserve_words(sift, logged->argc)) {
         return ENOMEM;
     }
-    count = effect_plain(sift->words, look->command->id, argv, argc);
-    CHECK(count <= argc);
+    count = effect_plain(sift->words, logged);
+    CHECK(count <= logged->argc);
     return hooks->aside(hooks->ctx, (uint32_t)sift->db, sift->words, count,
-                        changes)
+                        items > 0 ? logged->argc - items : 1)
                ? 0
                : ECANCELED;
 }
 
 static int
-split_command(struct merge_sift *sift, const struct slice *argv, size_t argc,
+split_command(struct merge_sift *sift, const struct logged *logged,
               const struct merge_sift_hooks *hooks)
 {
     const struct merge_name *name;
-    struct look look;
+    size_t items;
 
-    if (!look_at(argv, argc, &look)) {
+    switch (logged->kind) {
+    case LOGGED_NEVER:
         return EINVAL;
-    }
-    if (look.kind == KIND_SELECT) {
-        return slice_to_u64(argv[1], &sift->db) ? 0 : EINVAL;
-    }
-    if (look.kind == KIND_SKIP) {
+    case LOGGED_SELECT:
+        return slice_to_u64(logged->argv[1], &sift->db) ? 0 : EINVAL;
+    case LOGGED_MARK:
+    case LOGGED_HISTORY:
         return 0;
+    default:
+        break;
     }
-    name = look.kind == KIND_ADD ? find_offered(sift, argv[1]) : NULL;
+    items = items_of(logged);
+    name = items > 0 ? find_offered(sift, logged->argv[1]) : NULL;
     if (name == NULL) {
-        return set_aside(sift, &look, argv, argc, hooks);
+        return set_aside(sift, logged, hooks);
     }
-    for (size_t i = look.items; i < argc; i++) {
-        if (!hooks->offer(hooks->ctx, name, argv[i])) {
+    for (size_t i = items; i < logged->argc; i++) {
+        if (!hooks->offer(hooks->ctx, name, logged->argv[i])) {
             return ECANCELED;
         }
     }
@@ -381,32 +349,17 @@ static int
 read_group(struct merge_sift *sift, struct slice commands,
            const struct merge_sift_hooks *hooks)
 {
-    static const struct parse_limits limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX,
-                                                false };
-    size_t at = 0;
+    struct logged_reader *reader = &sift->reader;
+    struct logged logged;
     int error = 0;
 
     sift->db = 0;
-    while (at < commands.len && error == 0) {
-        size_t begin = at;
-
-        batch_clear(&sift->batch);
-        if (scan_commands(commands, &limits, &sift->batch, &at) != OK) {
-            return ENOMEM;
-        }
-        if (at == begin) {
-            return EINVAL;
-        }
-        for (uint32_t i = 0; i < sift->batch.count && error == 0; i++) {
-            const struct batch_command *bytes = &sift->batch.command[i];
-            const struct slice *argv = &sift->batch.argv[bytes->first];
-
-            error = hooks != NULL
-                        ? split_command(sift, argv, bytes->argc, hooks)
-                        : note_command(sift, argv, bytes->argc);
-        }
+    logged_begin(reader, commands);
+    while (error == 0 && logged_next(reader, &logged)) {
+        error = hooks != NULL ? split_command(sift, &logged, hooks)
+                              : note_command(sift, &logged);
     }
-    return error;
+    return error != 0 ? error : reader->error;
 }
 
 int

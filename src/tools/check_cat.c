@@ -7,7 +7,6 @@
  */
 #include "tools/check_cat.h"
 
-#include "access/table.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -16,9 +15,9 @@
 #include "core/codec.h"
 #include "core/payload.h"
 #include "engine/effect_words.h"
+#include "engine/logged.h"
 #include "keyspace/scan.h"
 #include "proto/reply.h"
-#include "proto/scan.h"
 #include "tools/check_card.h"
 #include "tools/check_chain.h"
 #include "tools/check_pick.h"
@@ -33,7 +32,7 @@ enum { OUT_BYTES = 1 << 20 };
 struct cat {
     struct check *check;
     struct buf out;
-    struct batch batch;
+    struct logged_reader reader;
     struct buf words; /* of a command that differs from the log's */
     uint32_t db;
     bool db_known;
@@ -311,8 +310,10 @@ put_adds(struct cat *cat, struct slice key, const struct slice *items,
 
 /* Prints a BF.INSERT as a client may send it. */
 static bool
-put_insert(struct cat *cat, struct slice *argv, size_t argc)
+put_insert(struct cat *cat, const struct logged *logged)
 {
+    struct slice *argv = logged->argv;
+    size_t argc = logged->argc;
     struct insert_words found = insert_words_of(argv, argc);
     size_t step = found.placed ? 2 : 1;
     size_t first = found.list + step; /* of the items */
@@ -330,84 +331,58 @@ put_insert(struct cat *cat, struct slice *argv, size_t argc)
         return put_creation(cat, argv, found.list) &&
                put_adds(cat, argv[1], argv + first, count, step);
     }
-    return put_command(cat, argv,
-                       effect_plain(argv, CMD_ID_BF_INSERT, argv, argc));
+    return put_command(cat, argv, effect_plain(argv, logged));
 }
 
 /* Prints a command of the log as a client may send it. */
 static bool
-put_plain(struct cat *cat, struct slice *argv, size_t argc)
+put_plain(struct cat *cat, const struct logged *logged)
 {
-    const struct command *command = command_find(argv[0]);
+    struct slice *argv = logged->argv;
 
-    if (command == NULL) {
-        return put_command(cat, argv, argc);
-    }
-    switch (command->id) {
-    case CMD_ID_REPLCONF: /* names the log; no client may send it */
+    switch (logged->kind) {
+    case LOGGED_HISTORY: /* names the log; no client may send it */
         return true;
-    case CMD_ID_BF_ADD:
-    case CMD_ID_BF_MADD:
-        return put_adds(cat, argv[1], argv + 2, argc - 2, 1);
-    case CMD_ID_BF_INSERT:
-        return put_insert(cat, argv, argc);
+    case LOGGED_ADD:
+        return put_adds(cat, argv[1], argv + 2, logged->argc - 2, 1);
+    case LOGGED_INSERT:
+        return put_insert(cat, logged);
     default:
-        return put_command(cat, argv,
-                           effect_plain(argv, command->id, argv, argc));
+        return put_command(cat, argv, effect_plain(argv, logged));
     }
-}
-
-static bool
-put_batch(struct cat *cat)
-{
-    for (uint32_t i = 0; i < cat->batch.count; i++) {
-        const struct batch_command *command = &cat->batch.command[i];
-        struct slice *argv = cat->batch.argv + command->first;
-
-        if (slice_is_word(argv[0], "select")) {
-            cat->db_known = false;
-        }
-        if (!(cat->check->resp ? put_plain(cat, argv, command->argc)
-                               : put_command(cat, argv, command->argc))) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static bool
 on_group(void *ctx, const struct check_increment *increment,
          const struct group *group, uint64_t end_position)
 {
-    static const struct parse_limits limits = { .args_max = UINT32_MAX,
-                                                .bulk_max = SIZE_MAX / 2,
-                                                .query_max = SIZE_MAX / 2 };
     struct cat *cat = ctx;
-    size_t at = 0;
+    struct logged_reader *reader = &cat->reader;
+    struct logged logged;
 
     (void)end_position;
-    while (at < group->commands.len) {
-        size_t before = at;
-        uint64_t offset;
-        enum err err;
+    logged_begin(reader, group->commands);
+    while (logged_next(reader, &logged)) {
+        if (logged.kind == LOGGED_SELECT) {
+            cat->db_known = false;
+        }
+        if (!(cat->check->resp ? put_plain(cat, &logged)
+                               : put_command(cat, logged.argv, logged.argc))) {
+            return false;
+        }
+    }
+    if (reader->error != 0) {
+        bool damaged = reader->error != ENOMEM;
 
-        batch_clear(&cat->batch);
-        err = scan_commands(group->commands, &limits, &cat->batch, &at);
-        offset = group->begin + at;
-        if (err != OK || at == before) {
-            (void)flush(cat);
-            tool_complain(&cat->check->tool,
-                          err == OK ? CHECK_DAMAGED : CHECK_UNREADABLE,
-                          "%s: group %llu: %s at offset %llu", increment->path,
-                          (unsigned long long)group->seal.sequence,
-                          err == OK ? "no command" : "no memory",
-                          (unsigned long long)offset);
-            cat->failed = true;
-            return false;
-        }
-        if (!put_batch(cat)) {
-            return false;
-        }
+        (void)flush(cat);
+        tool_complain(&cat->check->tool,
+                      damaged ? CHECK_DAMAGED : CHECK_UNREADABLE,
+                      "%s: group %llu: %s at offset %llu", increment->path,
+                      (unsigned long long)group->seal.sequence,
+                      damaged ? "no command" : "no memory",
+                      (unsigned long long)(group->begin + reader->at));
+        cat->failed = true;
+        return false;
     }
     return true;
 }
@@ -469,7 +444,7 @@ check_cat(struct check *check, const char *path)
         break;
     }
     (void)flush(&cat);
-    batch_fini(&cat.batch);
+    logged_fini(&cat.reader);
     buf_free(&cat.words);
     buf_free(&cat.out);
 }

@@ -4,41 +4,36 @@
  */
 #include "engine/effect_words.h"
 
+#include "engine/logged.h"
 #include "group_help.h"
-#include "proto/batch.h"
-#include "proto/scan.h"
 
 /* Writes the commands of TEXT as a client may send them, with semicolons. */
 static void
 assert_plain(const char *text, const char *wanted)
 {
-    static const struct parse_limits limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX,
-                                                false };
-    struct batch batch = { 0 };
+    struct logged_reader reader = { 0 };
+    struct logged logged;
     struct buf group = { 0 };
     struct buf got = { 0 };
-    size_t at = 0;
 
     command_table_init(command_rows);
     encode(&group, text);
-    assert_int_equal(scan_commands(buf_slice(&group), &limits, &batch, &at),
-                     OK);
-    for (uint32_t i = 0; i < batch.count; i++) {
-        struct slice *argv = &batch.argv[batch.command[i].first];
-        size_t argc = batch.command[i].argc;
+    logged_begin(&reader, buf_slice(&group));
+    while (logged_next(&reader, &logged)) {
+        size_t argc = effect_plain(logged.argv, &logged);
 
-        argc = effect_plain(argv, command_find(argv[0])->id, argv, argc);
         for (size_t j = 0; j < argc; j++) {
-            buf_printf(&got, "%s%.*s", j > 0 ? " " : "", (int)argv[j].len,
-                       argv[j].data);
+            buf_printf(&got, "%s%.*s", j > 0 ? " " : "",
+                       (int)logged.argv[j].len, logged.argv[j].data);
         }
         buf_append(&got, ";", 1);
     }
+    assert_int_equal(0, reader.error);
     buf_append(&got, "", 1);
     assert_string_equal(got.data, wanted);
     buf_free(&group);
     buf_free(&got);
-    batch_fini(&batch);
+    logged_fini(&reader);
 }
 
 TEST(an_insert_loses_the_words_of_the_log)

@@ -2,9 +2,8 @@
 #include "server/merge_read.h"
 
 #include "base/file.h"
-#include "proto/batch.h"
+#include "engine/logged.h"
 #include "proto/reply.h"
-#include "proto/scan.h"
 #include "server/merge_held.h"
 
 #include <errno.h>
@@ -77,31 +76,20 @@ merge_read_find(void *arg)
 /* Calls fn for each command; stops if it returns an error. */
 static int
 each_command(struct slice commands,
-             int (*fn)(void *ctx, const struct slice *argv, size_t argc),
-             void *ctx)
+             int (*fn)(void *ctx, const struct logged *logged), void *ctx)
 {
-    static const struct parse_limits limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX,
-                                                false };
-    struct batch batch;
-    size_t at = 0;
+    struct logged_reader reader = { 0 };
+    struct logged logged;
     int error = 0;
 
-    memset(&batch, 0, sizeof(batch));
-    while (at < commands.len && error == 0) {
-        size_t begin = at;
-
-        batch_clear(&batch);
-        if (scan_commands(commands, &limits, &batch, &at) != OK) {
-            error = ENOMEM;
-        } else if (at == begin) {
-            error = EBADMSG;
-        }
-        for (uint32_t i = 0; i < batch.count && error == 0; i++) {
-            error = fn(ctx, &batch.argv[batch.command[i].first],
-                       batch.command[i].argc);
-        }
+    logged_begin(&reader, commands);
+    while (error == 0 && logged_next(&reader, &logged)) {
+        error = fn(ctx, &logged);
     }
-    batch_fini(&batch);
+    if (error == 0) {
+        error = reader.error == EINVAL ? EBADMSG : reader.error;
+    }
+    logged_fini(&reader);
     return error;
 }
 
@@ -109,16 +97,16 @@ enum { OFFERED_AT = 5 }; /* the first item of an offer */
 
 /* Counts a command, which is a SELECT or an offer of items. */
 static int
-count_command(void *ctx, const struct slice *argv, size_t argc)
+count_command(void *ctx, const struct logged *logged)
 {
     struct merge_read *read = ctx;
     uint64_t db;
+    bool good = logged->kind == LOGGED_SELECT
+                    ? slice_to_u64(logged->argv[1], &db)
+                    : logged->argc > OFFERED_AT;
 
     read->commands++;
-    if (slice_is_word(argv[0], "select")) {
-        return argc == 2 && slice_to_u64(argv[1], &db) ? 0 : EBADMSG;
-    }
-    return argc > OFFERED_AT ? 0 : EBADMSG;
+    return good ? 0 : EBADMSG;
 }
 
 void
@@ -155,8 +143,10 @@ struct storing {
 
 /* Writes what was refused of a command as a BF.MADD. */
 static int
-store_command(void *ctx, const struct slice *argv, size_t argc)
+store_command(void *ctx, const struct logged *logged)
 {
+    const struct slice *argv = logged->argv;
+    size_t argc = logged->argc;
     struct storing *storing = ctx;
     struct merge_read *read = storing->read;
     const struct merge_refusal *refusal = &read->refusals[storing->next];
@@ -164,7 +154,7 @@ store_command(void *ctx, const struct slice *argv, size_t argc)
     size_t from;
     size_t before = storing->out.len;
 
-    if (slice_is_word(argv[0], "select")) {
+    if (logged->kind == LOGGED_SELECT) {
         storing->db = argv[1];
         storing->selected = false;
     }

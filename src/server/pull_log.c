@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/pull_log.h"
 
-#include "access/table.h"
 #include "base/mem.h"
 #include "engine/excerpt.h"
 #include "engine/inject.h"
+#include "engine/logged.h"
 #include "keyspace/hash_slot.h"
-#include "proto/batch.h"
-#include "proto/scan.h"
 #include "server/sweep.h"
 
 #include <errno.h>
@@ -18,7 +16,7 @@ struct pull_log {
     struct keyspace *ks;
     struct walk_part part;
     struct excerpt *excerpt;
-    struct batch batch;
+    struct logged_reader reader;
     /* Of the group: */
     uint64_t db;
     char *reason;
@@ -45,7 +43,7 @@ pull_log_free(struct pull_log *log)
         return;
     }
     excerpt_free(log->excerpt);
-    batch_fini(&log->batch);
+    logged_fini(&log->reader);
     mem_free(log);
 }
 
@@ -104,27 +102,28 @@ enum verdict {
 };
 
 static enum verdict
-judge(struct pull_log *log, const struct slice *argv, size_t argc)
+judge(struct pull_log *log, const struct logged *logged)
 {
-    const struct command *command = command_find(argv[0]);
-    struct look look = { log->part.slots, argv, false, false };
+    struct look look = { log->part.slots, logged->argv, false, false };
+    size_t argc = logged->argc;
 
-    switch (command->id) { /* the excerpt knows it */
-    case CMD_ID_SELECT:
-        return slice_to_u64(argv[1], &log->db) ? VERDICT_RUN : VERDICT_REFUSE;
-    case CMD_ID_FLUSHALL:
+    switch (logged->kind) { /* the excerpt knows it */
+    case LOGGED_SELECT:
+        return slice_to_u64(logged->argv[1], &log->db) ? VERDICT_RUN
+                                                       : VERDICT_REFUSE;
+    case LOGGED_FLUSH_ALL:
         return VERDICT_FLUSH_ALL;
-    case CMD_ID_FLUSHDB:
+    case LOGGED_FLUSH_DB:
         return VERDICT_FLUSH_DB;
-    case CMD_ID_SWAPDB:
-        return is_swap(argv) ? VERDICT_REFUSE : VERDICT_SKIP;
-    case CMD_ID_BF_MERGE: /* INCARNATION n stands behind its keys */
+    case LOGGED_SWAP:
+        return is_swap(logged->argv) ? VERDICT_REFUSE : VERDICT_SKIP;
+    case LOGGED_MERGE: /* INCARNATION n stands behind its keys */
         argc -= 2;
         break;
     default:
         break;
     }
-    command_each_key(command, argc, look_at_key, &look);
+    command_each_key(logged->row, argc, look_at_key, &look);
     if (!look.inside) { /* only a word that is no key has such a slot */
         return VERDICT_SKIP;
     }
@@ -138,18 +137,18 @@ run(struct pull_log *log, struct slice commands)
            inject_run(log->inject, commands, log->reason, log->reason_size);
 }
 
-/* Executes the commands of the batch, which ends at `end` of the text. Those
- * that follow each other are executed together. */
-static bool
-run_batch(struct pull_log *log, struct slice text, size_t begin, size_t end)
+/* Commands that follow each other are executed together. */
+static int
+run_piece(void *ctx, const struct snapshot_effects *piece)
 {
-    const struct batch *batch = &log->batch;
+    struct pull_log *log = ctx;
+    struct slice text = piece->commands;
+    struct logged logged;
+    size_t begin = 0; /* of those that are not executed yet */
 
-    for (uint32_t i = 0; i < batch->count; i++) {
-        const struct batch_command *bytes = &batch->command[i];
-        const struct slice *argv = &batch->argv[bytes->first];
-        size_t next = i + 1 < batch->count ? batch->command[i + 1].begin : end;
-        enum verdict verdict = judge(log, argv, bytes->argc);
+    logged_begin(&log->reader, text);
+    while (logged_next(&log->reader, &logged)) {
+        enum verdict verdict = judge(log, &logged);
 
         if (verdict == VERDICT_RUN) {
             continue;
@@ -158,42 +157,23 @@ run_batch(struct pull_log *log, struct slice text, size_t begin, size_t end)
             (void)snprintf(log->reason, log->reason_size,
                            "the log has %.*s on keys of these slots and of "
                            "others",
-                           slice_shown(argv[0]), argv[0].data);
-            return false;
-        }
-        if (!run(log,
-                 (struct slice){ text.data + begin, bytes->begin - begin })) {
-            return false;
-        }
-        if (verdict != VERDICT_SKIP &&
-            !flush(log, verdict == VERDICT_FLUSH_DB)) {
-            return false;
-        }
-        begin = next;
-    }
-    return run(log, (struct slice){ text.data + begin, end - begin });
-}
-
-static int
-run_piece(void *ctx, const struct snapshot_effects *piece)
-{
-    static const struct parse_limits limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX,
-                                                false };
-    struct pull_log *log = ctx;
-    size_t at = 0;
-
-    while (at < piece->commands.len) {
-        size_t begin = at;
-
-        batch_clear(&log->batch);
-        if (scan_commands(piece->commands, &limits, &log->batch, &at) != OK) {
-            return ENOMEM;
-        }
-        if (!run_batch(log, piece->commands, begin, at)) {
+                           slice_shown(logged.argv[0]), logged.argv[0].data);
             return ECANCELED;
         }
+        if (!run(log,
+                 (struct slice){ text.data + begin, logged.begin - begin }) ||
+            (verdict != VERDICT_SKIP &&
+             !flush(log, verdict == VERDICT_FLUSH_DB))) {
+            return ECANCELED;
+        }
+        begin = logged.end;
     }
-    return 0;
+    if (log->reader.error != 0) {
+        return log->reader.error;
+    }
+    return run(log, (struct slice){ text.data + begin, text.len - begin })
+               ? 0
+               : ECANCELED;
 }
 
 bool

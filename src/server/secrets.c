@@ -10,10 +10,9 @@
 #include "core/codec.h"
 #include "core/keyed.h"
 #include "engine/effect_words.h"
+#include "engine/logged.h"
 #include "persist/hash_secret.h"
 #include "persist/learn.h"
-#include "proto/batch.h"
-#include "proto/scan.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -85,59 +84,49 @@ may_need(struct slice commands)
 
 /* Returns the fingerprint that a command names; 0: none. */
 static uint64_t
-named(const struct slice *argv, size_t argc)
+named(const struct logged *logged)
 {
+    const struct slice *argv = logged->argv;
     struct codec_head head;
     uint64_t fingerprint = 0;
 
-    if (slice_is_word(argv[0], "bf.insert")) {
-        size_t end = insert_words_of(argv, argc).list;
+    switch (logged->kind) {
+    case LOGGED_INSERT: {
+        size_t at = insert_words_of(argv, logged->argc).fingerprint;
 
-        for (size_t i = 2; i + 1 < end; i++) {
-            if (slice_is_word(argv[i], "fingerprint") &&
-                hex_parse_u64(argv[i + 1], &fingerprint)) {
-                return fingerprint;
-            }
-        }
-    } else if (argc > PAYLOAD_AT &&
-               (slice_is_word(argv[0], "restore") ||
-                slice_is_word(argv[0], "bf.loadchunk")) &&
-               codec_read_head(argv[PAYLOAD_AT].data, argv[PAYLOAD_AT].len,
-                               &head) == BLOOM_OK) {
-        return head.params.fingerprint;
+        return at > 0 && hex_parse_u64(argv[at], &fingerprint) ? fingerprint
+                                                               : 0;
     }
-    return 0;
+    case LOGGED_MAKE:
+    case LOGGED_CHUNK:
+        return logged->argc > PAYLOAD_AT &&
+                       codec_read_head(argv[PAYLOAD_AT].data,
+                                       argv[PAYLOAD_AT].len, &head) == BLOOM_OK
+                   ? head.params.fingerprint
+                   : 0;
+    default:
+        return 0;
+    }
 }
 
 bool
 secrets_are_missing(struct slice commands, char *ret_reason, size_t reason_size)
 {
-    static const struct parse_limits limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX,
-                                                false };
-    struct batch batch = { 0 };
+    struct logged_reader reader = { 0 };
+    struct logged logged;
     uint64_t missing = 0;
-    size_t begin = 0;
-    size_t at = 0;
 
     if (!may_need(commands)) {
         return false;
     }
-    do {
-        begin = at;
-        batch_clear(&batch);
-        if (scan_commands(commands, &limits, &batch, &at) != OK) {
-            break; /* the executor says what is wrong */
-        }
-        for (uint32_t i = 0; i < batch.count && missing == 0; i++) {
-            uint64_t fingerprint = named(&batch.argv[batch.command[i].first],
-                                         batch.command[i].argc);
+    logged_begin(&reader, commands);
+    while (missing == 0 && logged_next(&reader, &logged)) {
+        uint64_t fingerprint = named(&logged);
 
-            missing = fingerprint != 0 && !keyed_is_held(fingerprint)
-                          ? fingerprint
-                          : 0;
-        }
-    } while (at > begin && missing == 0);
-    batch_fini(&batch);
+        missing =
+            fingerprint != 0 && !keyed_is_held(fingerprint) ? fingerprint : 0;
+    }
+    logged_fini(&reader); /* the executor says what is wrong with the bytes */
     if (missing != 0) {
         (void)snprintf(ret_reason, reason_size,
                        "the log needs the hash secret of fingerprint "

@@ -6,15 +6,13 @@
  */
 #include "tools/check_gap.h"
 
-#include "access/table.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/deletable.h"
 #include "engine/effect_words.h"
+#include "engine/logged.h"
 #include "keyspace/memory.h"
-#include "proto/batch.h"
 #include "proto/reply.h"
-#include "proto/scan.h"
 #include "tools/check_card.h"
 
 #include <xxhash.h>
@@ -31,7 +29,7 @@ struct kept {
 
 struct check_gap {
     struct check_world *world;
-    struct batch batch;
+    struct logged_reader reader;
     struct buf words;  /* of a command that is made here */
     struct map added;  /* hash of life and item; of adds that were executed */
     struct map whole;  /* lives that began since the last gap */
@@ -64,7 +62,7 @@ check_gap_free(struct check_gap *gap)
     map_free(&gap->added);
     map_free(&gap->whole);
     buf_free(&gap->words);
-    batch_fini(&gap->batch);
+    logged_fini(&gap->reader);
     mem_free(gap);
 }
 
@@ -265,63 +263,52 @@ delete_items(struct check_gap *gap, struct slice text, const struct slice *argv,
 }
 
 static bool
-execute_one(struct check_gap *gap, struct slice text, const struct slice *argv,
-            size_t argc)
+execute_one(struct check_gap *gap, struct slice text,
+            const struct logged *logged)
 {
-    const struct command *command = command_find(argv[0]);
-
-    if (command == NULL || !command_arity_fits(command, argc)) {
-        return execute(gap, text);
-    }
-    switch (command->id) {
-    case CMD_ID_BF_INSERT:
-        return insert(gap, text, argv, argc);
-    case CMD_ID_RESTORE:
-        return restore(gap, text, argv);
-    case CMD_ID_BF_MDEL:
-        return delete_items(gap, text, argv, argc);
-    case CMD_ID_SELECT:
-        return slice_to_u64(argv[1], &gap->db) && execute(gap, text);
+    switch (logged->kind) {
+    case LOGGED_INSERT:
+        return insert(gap, text, logged->argv, logged->argc);
+    case LOGGED_MAKE:
+        return restore(gap, text, logged->argv);
+    case LOGGED_MDEL:
+        return delete_items(gap, text, logged->argv, logged->argc);
+    case LOGGED_SELECT:
+        return slice_to_u64(logged->argv[1], &gap->db) && execute(gap, text);
     default:
         return execute(gap, text);
     }
 }
 
+/* Counts the commands that follow in the batch. */
+static uint64_t
+behind(const struct logged_reader *reader)
+{
+    return reader->batch.count - reader->next;
+}
+
 uint64_t
 check_gap_execute(struct check_gap *gap, struct slice commands)
 {
-    static const struct parse_limits limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX,
-                                                false };
-    struct batch *batch = &gap->batch;
+    struct logged_reader *reader = &gap->reader;
+    struct logged logged;
     uint64_t failed = 0;
-    size_t at = 0;
 
-    while (at < commands.len) {
-        size_t begin = at;
+    logged_begin(reader, commands);
+    while (logged_next(reader, &logged)) {
+        const struct slice text = { commands.data + logged.begin,
+                                    logged.end - logged.begin };
 
-        batch_clear(batch);
-        if (scan_commands(commands, &limits, batch, &at) != OK || at == begin) {
-            return failed + 1; /* no server writes this */
+        if (execute_one(gap, text, &logged)) {
+            continue;
         }
-        for (uint32_t i = 0; i < batch->count; i++) {
-            const struct batch_command *one = &batch->command[i];
-            size_t to = i + 1 < batch->count ? batch->command[i + 1].begin : at;
-            const struct slice *argv = &batch->argv[one->first];
-
-            if (execute_one(gap,
-                            (struct slice){ commands.data + one->begin,
-                                            to - one->begin },
-                            argv, one->argc)) {
-                continue;
-            }
-            failed++;
-            if (slice_is_word(argv[0], "select")) {
-                /* What follows belongs to another database. */
-                return failed + batch->count - i - 1;
-            }
+        failed++;
+        if (slice_is_word(logged.argv[0], "select")) {
+            /* What follows belongs to another database. */
+            return failed + behind(reader);
         }
     }
-    return failed;
+    return reader->error != 0 ? failed + 1 : failed; /* no server writes this */
 }
 
 uint64_t

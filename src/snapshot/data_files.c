@@ -70,6 +70,8 @@ deed_text(enum file_deed deed)
         [DEED_OPTIONS] = "copied (p)",
         [DEED_ROLE] = "with `--keep-role`",
         [DEED_KNOWN] = "holds nothing",
+        [DEED_OUTER] = "with `--config` (s)",
+        [DEED_NAMED] = "named with `--config`",
     };
 
     return texts[deed];

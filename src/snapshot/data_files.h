@@ -36,6 +36,8 @@ enum file_deed {
     DEED_OPTIONS, /* a copy; without passwords with --without-secrets */
     DEED_ROLE,    /* prints what it says; --keep-role copies it */
     DEED_KNOWN,   /* a copy that holds no slots */
+    DEED_OUTER,   /* with --config a copy, as of DEED_SECRET */
+    DEED_NAMED,   /* with --config said not to be included */
     FILE_DEEDS
 };
 

@@ -30,17 +30,22 @@ enum check_state {
     CHECK_STATE_UNREADABLE
 };
 
+struct conf;
+
 struct check {
     struct tool tool;
     bool json;            /* one object a line instead of text */
     bool resp;            /* cat: RESP instead of quoted words */
     bool tar;             /* backup: to standard output, as an archive */
+    const char *config;   /* backup: the server's configuration file, or NULL */
+    struct conf *conf;    /* the options of that file, or NULL */
     bool without_secrets; /* copies no secrets and passwords */
     bool keep_role;       /* restore: as the role that was */
     bool card_empty;      /* the card being printed has no field yet */
     bool verbose;         /* the cards behind the verdict */
     FILE *cards;          /* gathers them; NULL: they are printed at once */
     struct buf cards_text;
+    struct buf omitted;     /* what a backup does not include */
     enum check_state worst; /* of all cards */
     uint64_t files;         /* that have one */
     const char *found;      /* the verdict says it instead of the files */

@@ -12,6 +12,7 @@
 #include "tools/check_beside.h"
 #include "tools/check_chain.h"
 #include "tools/check_make.h"
+#include "tools/check_outer.h"
 #include "tools/check_unpack.h"
 #include "tools/check_verify.h"
 #include "tools/secrets.h"
@@ -156,9 +157,12 @@ backup_beside(void *ctx, const char *path, const char *out)
 {
     struct backup *backup = ctx;
 
-    return check_beside_copy(&backup->made, path, out,
-                             backup->made.fills ? check_beside_restore
-                                                : check_beside_backup);
+    if (backup->made.fills) {
+        return check_beside_copy(&backup->made, path, out,
+                                 check_beside_restore);
+    }
+    return check_beside_copy(&backup->made, path, out, check_beside_backup) &&
+           check_outer_copy(&backup->made, path, out);
 }
 
 /* The secrets that verifying needs have come with the archive. */

@@ -164,8 +164,17 @@ static bool
 put_text(struct beside *beside, enum file_deed deed, struct buf *text,
          const char *from, const char *to)
 {
-    return !change(beside, deed, text, from) ||
-           check_make_text(beside->made, to, buf_slice(text));
+    const struct check_made *made = beside->made;
+
+    if (!change(beside, deed, text, from)) {
+        return true;
+    }
+    if (made->fills && data_files_find(check_file_name(to)) == FILE_USERS) {
+        (void)fprintf(stderr,
+                      "%s: %s: has the users, if the option aclfile names it\n",
+                      made->check->tool.name, to);
+    }
+    return check_make_text(beside->made, to, buf_slice(text));
 }
 
 bool
@@ -207,6 +216,19 @@ copy_text(struct beside *beside, int fd, enum file_deed deed, const char *from,
     return ok;
 }
 
+bool
+check_beside_copy_text(struct check_made *made, enum file_deed deed,
+                       const char *from, const char *to)
+{
+    struct beside beside = { .made = made };
+    int fd = -1;
+    bool ok = check_file_open(made->check, from, &fd) &&
+              copy_text(&beside, fd, deed, from, to);
+
+    file_close(fd);
+    return ok;
+}
+
 struct folder {
     struct beside *beside;
     const char *from, *to;
@@ -219,20 +241,11 @@ copy_secret(void *ctx, const char *name)
     struct beside *beside = folder->beside;
     char from[CHECK_PATH_MAX];
     char to[CHECK_PATH_MAX];
-    int fd = -1;
-    bool ok;
 
-    if (name[0] == '.') {
-        return true;
-    }
-    if (!check_file_join(beside->made->check, folder->from, name, from) ||
-        !check_file_join(beside->made->check, folder->to, name, to) ||
-        !check_file_open(beside->made->check, from, &fd)) {
-        return false;
-    }
-    ok = copy_text(beside, fd, DEED_SECRET, from, to);
-    file_close(fd);
-    return ok;
+    return name[0] == '.' ||
+           (check_file_join(beside->made->check, folder->from, name, from) &&
+            check_file_join(beside->made->check, folder->to, name, to) &&
+            check_beside_copy_text(beside->made, DEED_SECRET, from, to));
 }
 
 /* Copies the folder of secrets. */

@@ -96,8 +96,9 @@ check_card_begin(struct check *check, const char *path, const char *kind,
 {
     tool_bar_hide(&check->tool);
     tool_raise(&check->tool, states[state].status);
-    check->files +=
-        strcmp(kind, "journal") != 0 && strcmp(kind, "data directory") != 0;
+    check->files += strcmp(kind, "journal") != 0 &&
+                    strcmp(kind, "data directory") != 0 &&
+                    strcmp(kind, "outside") != 0;
     check->worst = state > check->worst ? state : check->worst;
     if (check->json) {
         (void)putc('{', out(check));
@@ -206,8 +207,15 @@ print_count(FILE *to, uint64_t count, const char *what)
     (void)fprintf(to, " %s%s", what, count == 1 ? "" : "s");
 }
 
+void
+check_card_omit(struct check *check, const char *what, const char *path)
+{
+    buf_printf(&check->omitted, "%s%s %s", check->omitted.len > 0 ? ", " : "",
+               what, path);
+}
+
 static void
-print_verdict(const struct check *check, FILE *to)
+print_verdict(struct check *check, FILE *to)
 {
     (void)fprintf(to, "%s: ", states[check->worst].name);
     if (check->found != NULL) {
@@ -220,6 +228,12 @@ print_verdict(const struct check *check, FILE *to)
         print_count(to, check->filters, "filter");
     }
     (void)putc('\n', to);
+    if (check->omitted.len > 0) {
+        buf_append(&check->omitted, "", 1);
+        (void)fputs("not included: ", to);
+        tool_print(to, check->omitted.data);
+        (void)putc('\n', to);
+    }
 }
 
 bool

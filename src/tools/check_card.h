@@ -26,6 +26,9 @@ check_card_format(struct check *check, const char *field, const char *format,
 void check_card_time(struct check *check, const char *field, uint64_t ms);
 void check_card_end(struct check *check);
 
+/* Lets the verdict name a file that is not included: "WHAT PATH". */
+void check_card_omit(struct check *check, const char *what, const char *path);
+
 /* Gathers the cards from now on; verdict prints one line about all of them, and
  * then, if it is bad or was asked for, the cards. Gathering fails without
  * memory. The verdict returns whether there was a card. */

@@ -5,6 +5,8 @@
 #include "tools/check.h"
 
 #include "base/file.h"
+#include "base/mem.h"
+#include "conf/conf.h"
 #include "snapshot/data_files.h"
 #include "snapshot/secret_file.h"
 #include "tools/check_backup.h"
@@ -12,6 +14,7 @@
 #include "tools/check_cat.h"
 #include "tools/check_cut.h"
 #include "tools/check_file.h"
+#include "tools/check_outer.h"
 #include "tools/check_salvage.h"
 #include "tools/check_stream.h"
 #include "tools/check_verify.h"
@@ -28,8 +31,9 @@ static const char usage[] =
     "       bloomery-check cat [--resp] [--verbose] PATH\n"
     "       bloomery-check salvage [--json] PATH OUT\n"
     "       bloomery-check truncate-to [--json] TIME|POSITION PATH OUT\n"
-    "       bloomery-check backup [--json] [--without-secrets] PATH OUT\n"
-    "       bloomery-check backup --tar [--without-secrets] PATH -\n"
+    "       bloomery-check backup [--config FILE] [--without-secrets] PATH "
+    "OUT\n"
+    "       bloomery-check backup --tar [--config FILE] PATH -\n"
     "       bloomery-check restore [--json] [--keep-role] BACKUP|- DIR\n"
     "\n"
     "Looks at the snapshots and journals of bloomery-server, and makes new\n"
@@ -150,8 +154,8 @@ static const struct tool_command commands[] = {
       "                     milliseconds 2026-11-20T12:00:00.250Z\n"
       "  POSITION           bytes of the log, as verify and INFO show it\n" },
     { "backup",
-      "Usage: bloomery-check backup [--json] PATH OUT\n"
-      "       bloomery-check backup --tar [--json] PATH -\n"
+      "Usage: bloomery-check backup [--json] [--config FILE] PATH OUT\n"
+      "       bloomery-check backup --tar [--json] [--config FILE] PATH -\n"
       "\n"
       "Makes OUT, which must not exist, a copy of a snapshot, journal or data "
       "directory\n"
@@ -163,6 +167,9 @@ static const struct tool_command commands[] = {
       "copied too;\n"
       "OUT has the mode 0700.\n"
       "\n"
+      "  --config FILE            the server's configuration: copies the users "
+      "and the\n"
+      "                           secret that it names elsewhere, too\n"
       "  --json                   one JSON object a line, for each file and "
       "directory\n"
       "  --verbose                describes what is intact, too\n"
@@ -264,6 +271,25 @@ run(struct check *check, const struct tool_interface *interface,
     }
 }
 
+/* Reads the file of --config. *secret becomes what it names, unless the command
+ * line has it. */
+static bool
+use_config(struct check *check, const struct tool_words *words,
+           const char **secret)
+{
+    if (check->config == NULL || words->count < 2) {
+        return true;
+    }
+    check->conf = mem_alloc(sizeof(*check->conf));
+    if (!check_outer_read(check, check->config, words->words[1], check->conf)) {
+        return false;
+    }
+    if (*secret == NULL && check->conf->hash_secret_file[0] != '\0') {
+        *secret = check->conf->hash_secret_file;
+    }
+    return true;
+}
+
 /* Without the secret, keyed filters are read but not hashed. */
 static bool
 use_secret(struct check *check, const char *path,
@@ -302,6 +328,7 @@ main(int argc, char **argv)
         { "--tar", TOOL_OPTION_ON, BACKUP, &check.tar, 0, 0 },
         { "--without-secrets", TOOL_OPTION_ON, MAKERS, &check.without_secrets,
           0, 0 },
+        { "--config", TOOL_OPTION_TEXT, BACKUP, &check.config, 0, 0 },
         { "--keep-role", TOOL_OPTION_ON, RESTORE, &check.keep_role, 0, 0 },
         { "--hash-secret-file", TOOL_OPTION_TEXT,
           VERIFY | SALVAGE | BACKUP | RESTORE | CAT, &secret, 0, 0 },
@@ -311,6 +338,7 @@ main(int argc, char **argv)
     static struct tool_words words;
 
     if (tool_parse(&check.tool, argc, argv, &interface, &words) &&
+        use_config(&check, &words, &secret) &&
         use_secret(&check, secret, &words)) {
         (void)bloom_select_cpu(false);
         run(&check, &interface, &words);
@@ -319,5 +347,10 @@ main(int argc, char **argv)
         tool_raise(&check.tool, CHECK_UNREADABLE);
     }
     (void)check_card_verdict(&check);
+    buf_free(&check.omitted);
+    if (check.conf != NULL) {
+        conf_fini(check.conf);
+        mem_free(check.conf);
+    }
     return tool_end(&check.tool);
 }

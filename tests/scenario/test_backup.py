@@ -351,6 +351,66 @@ def test_a_backup_without_secrets_has_none(tmp_path, start_server):
     assert not (tmp_path / "out/replication.state").exists()
 
 
+@pytest.mark.parametrize("form", ["directory", "archive"])
+def test_a_backup_has_what_options_name_elsewhere(tmp_path, start_server, form):
+    data, etc, out, new = (tmp_path / n for n in ("data", "etc", "out", "new"))
+    data.mkdir()
+    etc.mkdir()
+    (etc / "users").touch()
+    secret = etc / "secret"
+    secret.write_text(OTHER_SECRET)
+    secret.chmod(0o600)
+    conf = etc / "bloomery.conf"
+    conf.write_text("[security]\naclfile = %s\nhash-secret-file = %s\n"
+                    "[replication]\nmasterauth-file = %s\n"
+                    % (etc / "users", secret, etc / "pw"))
+    server = start_server("--dir", data, "--appendonly", "yes", "--aclfile",
+                          etc / "users", "--hash-secret-file", secret)
+    with server.conn() as conn:
+        conn.call("BF.INSERT", "keyed", "HASH", "keyed", "ITEMS", "x")
+        conn.call("ACL", "SETUSER", "eve", "on", ">secret", "~*", "+@all")
+        assert conn.call("ACL", "SAVE") == b"OK"
+    server.kill()
+    got = check("backup", "--hash-secret-file", secret, data, out)
+    assert b"\nnot included: what options name outside of" in got.stdout
+    shutil.rmtree(out)
+    if form == "directory":
+        got = check("backup", "--config", conf, data, out)
+        restored = check("restore", out, new)
+        missing = got.stdout
+        assert (out / "aclfile.acl").stat().st_mode & 0o777 == 0o600
+    else:
+        got = check("backup", "--tar", "--config", conf, data, "-")
+        restored = check("restore", "-", new, stdin=got.stdout)
+        missing = got.stderr
+    assert (b"\nnot included: configuration %s, masterauth-file %s\n"
+            % (str(conf).encode(), str(etc / "pw").encode())) in missing
+    assert b"aclfile.acl: has the users, if the option aclfile" in restored.stderr
+    shutil.rmtree(etc)
+    server = start_server("--dir", new, "--aclfile", new / "aclfile.acl")
+    with server.conn() as conn:
+        assert conn.call("AUTH", "eve", "secret") == b"OK"
+        assert conn.call("BF.EXISTS", "keyed", "x") == 1
+        assert conn.call("BF.INSERT", "keyed", "ITEMS", "y") == [1]
+
+
+def test_a_backup_without_secrets_has_none_of_elsewhere(tmp_path, start_server):
+    data = tmp_path / "data"
+    (tmp_path / "users").write_text("user eve on nopass ~* +@all\n")
+    make_data(start_server, data)
+    conf = tmp_path / "conf"
+    conf.write_text("[security]\naclfile = %s\n" % (tmp_path / "users"))
+    got = check("backup", "--config", conf, "--without-secrets", "--json", data,
+                tmp_path / "out")
+    assert not (tmp_path / "out/aclfile.acl").exists()
+    named = [json.loads(line) for line in got.stdout.splitlines()]
+    assert [c["option"] for c in named if c["kind"] == "outside"] == [
+        "configuration", "aclfile"]
+    conf.write_text("[security]\nnonsense = 1\n")
+    got = check("backup", "--config", conf, data, tmp_path / "no", status=3)
+    assert b"conf:2: " in got.stderr and not (tmp_path / "no").exists()
+
+
 @pytest.mark.parametrize("how", ["salvage", "truncate-to"])
 def test_salvage_and_truncate_take_the_settings_along(tmp_path, start_server, how):
     server = make_data(start_server, tmp_path / "data")

@@ -25,10 +25,10 @@ FIRST_LINE = 128
 SNAPSHOT = "bloomery.snapshot"
 
 
-def check(*args, status=INTACT):
+def check(*args, status=INTACT, stdin=None):
     program = Path(servers.server_binary()).with_name("bloomery-check")
     got = subprocess.run([str(program)] + [str(a) for a in args],
-                         capture_output=True,
+                         capture_output=True, input=stdin,
                          timeout=60 * servers.time_factor())
     assert not servers.REPORTS.search(got.stderr), got.stderr.decode()
     if status is not None:

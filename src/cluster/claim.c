@@ -213,6 +213,7 @@ fenced(struct sidecar *sidecar, const struct sidecar_answer *answer,
     claim->position = answer->position;
     slot_set_intersect(&claim->set, answer->granted);
     enter(sidecar, CLAIM_DRAINS, now_ms);
+    claim->round = sidecar->survey.rounds + (sidecar->survey.open > 0);
     if (!claim->hand_off) {
         sidecar->hooks.pull_until(sidecar->hooks.ctx, claim->history,
                                   claim->position);
@@ -307,33 +308,10 @@ claim_answered(struct sidecar *sidecar, const struct sidecar_answer *answer,
     }
 }
 
-/* Whether a daemon that was silent when a survey chose the source has answered
- * since, and has newer data. */
-static bool
-is_outdone(const struct sidecar *sidecar)
-{
-    const struct claim *claim = &sidecar->claim;
-
-    if (!claim->surveyed) {
-        return false;
-    }
-    slot_set_foreach (&claim->set, slot) {
-        const struct sidecar_holder *holder = &sidecar->survey.found[slot];
-
-        if (holder->epoch != 0 &&
-            strcmp(sidecar->peers[holder->peer].id, claim->source) != 0 &&
-            (holder->epoch > claim->least ||
-             (holder->epoch == claim->least && claim->copy && !holder->copy))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void
 claim_is_near(struct sidecar *sidecar, uint64_t now_ms)
 {
-    if (sidecar->claim.state == CLAIM_PULLS && is_outdone(sidecar)) {
+    if (sidecar->claim.state == CLAIM_PULLS && survey_outdoes_source(sidecar)) {
         sidecar->hooks.pull_cancel(sidecar->hooks.ctx);
         sidecar->claim.number = 0;
         fail(sidecar, "a server that was silent has newer data", now_ms);
@@ -432,21 +410,25 @@ claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms)
 {
     struct claim *claim = &sidecar->claim;
     struct slot_set set;
+    uint16_t from;
 
     claim_cancel(sidecar);
     memset(&set, 0, sizeof(set));
     slot_set_foreach (&sidecar->owned, slot) {
-        if (sidecar->own->held[slot] != 0) {
+        if (sidecar->own->held[slot] != 0 && sidecar->own->copied[slot] == 0) {
             slot_set_add(&set, slot);
         }
     }
     follow_source(sidecar);
     begin(sidecar, sidecar->own->follows, &set);
     claim->hand_off = true;
+    from = sidecar_peer_of(sidecar, claim->source);
     slot_set_foreach (&set, slot) {
         uint64_t raised = sidecar_raised_of(sidecar, slot);
 
         claim->raised = raised > claim->raised ? raised : claim->raised;
+        claim->passed |=
+            sidecar->source[slot] != PEER_NONE && sidecar->source[slot] != from;
     }
     enter(sidecar, CLAIM_FENCES, now_ms);
     ask(sidecar, SIDECAR_ASK_HAND_OFF);
@@ -463,6 +445,7 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
     const struct sidecar_holder *holder = &sidecar->survey.found[slot];
     const struct holdings *own = sidecar->own;
     uint64_t best = own->held[slot];
+    bool ours = survey_has_none_newer(sidecar, slot);
     bool patient =
         now_ms - sidecar->wanted_ms[slot] >= sidecar->options.silence_ms;
 
@@ -487,10 +470,12 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
             return WANT_WAITS;
         }
     }
-    if ((holder->copy || !sidecar->survey.complete) && !patient) {
+    if ((holder->copy || (ours && own->copied[slot] != 0) ||
+         !sidecar->survey.complete) &&
+        !patient) {
         return WANT_WAITS; /* one that is silent may serve it, with a lease */
     }
-    if (best == own->held[slot]) {
+    if (ours) {
         return WANT_KEEP;
     }
     sidecar->source[slot] = holder->peer;
@@ -518,7 +503,8 @@ decide(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
         return WANT_WAITS;
     }
     if (!fenced && !may_be_fenced(sidecar, slot) &&
-        sidecar->own->held[slot] == sidecar_epoch(sidecar)) {
+        sidecar->own->held[slot] == sidecar_epoch(sidecar) &&
+        sidecar->own->copied[slot] == 0) {
         return WANT_SERVE;
     }
     if (sidecar->source[slot] != PEER_NONE &&
@@ -638,6 +624,19 @@ has_drained(const struct sidecar *sidecar)
            position >= sidecar->claim.position;
 }
 
+/* Whether our copy has all. If another node has owned the slots since, its
+ * daemon may have later data, and serve it until its lease has ended. */
+static bool
+may_lead(struct sidecar *sidecar, uint64_t now_ms)
+{
+    const struct claim *claim = &sidecar->claim;
+
+    return is_patient(sidecar, now_ms) ||
+           (has_drained(sidecar) &&
+            (!claim->passed ||
+             survey_is_clear(sidecar, claim->round, &claim->set)));
+}
+
 /* Leads without the daemon that we followed when it has been silent for long
  * enough. If it answers before that, it is fenced: it may have a lease. If its
  * node is not in the cluster any more, no survey asks it. */
@@ -670,8 +669,7 @@ claim_tick(struct sidecar *sidecar, uint64_t now_ms)
         }
         break;
     case CLAIM_DRAINS:
-        if (claim->hand_off &&
-            (has_drained(sidecar) || is_patient(sidecar, now_ms))) {
+        if (claim->hand_off && may_lead(sidecar, now_ms)) {
             lead(sidecar, now_ms);
         }
         break;

@@ -13,6 +13,8 @@
  *   claimed <ranges, separated by blanks> | -
  *   held <first>[-<last>] <epoch>      for each range of one epoch, ascending
  *   known <first>[-<last>] <epoch>     likewise
+ *   copied <first>[-<last>] <position> likewise; servers of 1.0.0 do not read a
+ *                                      text with this line
  *   checksum <16 hex digits>           XXH3-64 of all lines before it
  */
 #include "cluster/holdings.h"
@@ -34,6 +36,7 @@ holdings_set(struct holdings *holdings, const struct slot_set *set,
         uint64_t *known = &holdings->known[slot];
 
         holdings->held[slot] = epoch_plus_1;
+        holdings->copied[slot] = 0;
         *known = epoch_plus_1 > *known ? epoch_plus_1 : *known;
     }
 }
@@ -45,6 +48,7 @@ holdings_equal(const struct holdings *one, const struct holdings *other)
            strcmp(one->follows, other->follows) == 0 &&
            strcmp(one->history, other->history) == 0 &&
            memcmp(one->held, other->held, sizeof(one->held)) == 0 &&
+           memcmp(one->copied, other->copied, sizeof(one->copied)) == 0 &&
            memcmp(one->known, other->known, sizeof(one->known)) == 0 &&
            memcmp(&one->claimed, &other->claimed, sizeof(one->claimed)) == 0;
 }
@@ -119,19 +123,19 @@ write_table(struct buf *out, const char *word,
 
     while (slot < CLUSTER_SLOTS) {
         unsigned first = slot;
-        uint64_t epoch = table[slot];
+        uint64_t value = table[slot];
 
-        while (slot < CLUSTER_SLOTS && table[slot] == epoch) {
+        while (slot < CLUSTER_SLOTS && table[slot] == value) {
             slot++;
         }
-        if (epoch == 0) {
+        if (value == 0) {
             continue;
         }
         buf_printf(out, "%s %u", word, first);
         if (slot - first > 1) {
             buf_printf(out, "-%u", slot - 1);
         }
-        buf_printf(out, " %" PRIu64 "\n", epoch - 1);
+        buf_printf(out, " %" PRIu64 "\n", value - 1);
     }
 }
 
@@ -155,6 +159,7 @@ write_lines(const struct holdings *holdings, size_t begin, struct buf *out)
     buf_printf(out, "%s\n", slot_set_is_empty(&holdings->claimed) ? "-" : "");
     write_table(out, "held", holdings->held);
     write_table(out, "known", holdings->known);
+    write_table(out, "copied", holdings->copied);
     end = buf_reserve(out, CHECKSUM_LINE_BYTES);
     if (end != NULL && !out->failed) {
         size_t len = out->len - begin;
@@ -282,29 +287,33 @@ take_data(struct slice *text, struct holdings *holdings)
 
 /* Reads a line of a table. *least: where its range may begin, by table. */
 static bool
-take_range(struct slice *text, struct holdings *holdings, unsigned least[2])
+take_range(struct slice *text, struct holdings *holdings, unsigned least[3])
 {
+    static const char *const names[] = { "held", "known", "copied" };
+    uint64_t *const tables[] = { holdings->held, holdings->known,
+                                 holdings->copied };
     struct slice word;
     struct slice range;
     struct slice number;
-    uint64_t epoch;
+    uint64_t value;
     unsigned first;
     unsigned last;
-    bool known;
+    unsigned at = 0;
 
     if (!take_until(text, ' ', &word) || !take_until(text, ' ', &range) ||
-        !take_until(text, '\n', &number) || !slice_to_u64(number, &epoch) ||
-        epoch == UINT64_MAX || !slot_set_parse_range(range, &first, &last)) {
+        !take_until(text, '\n', &number) || !slice_to_u64(number, &value) ||
+        value == UINT64_MAX || !slot_set_parse_range(range, &first, &last)) {
         return false;
     }
-    known = slice_equal(word, slice_lit("known"));
-    if ((!known && !slice_equal(word, slice_lit("held"))) ||
-        first < least[known]) {
+    while (at < 3 && !slice_equal(word, slice_of(names[at]))) {
+        at++;
+    }
+    if (at == 3 || first < least[at]) {
         return false;
     }
-    least[known] = last + 1;
+    least[at] = last + 1;
     for (unsigned slot = first; slot <= last; slot++) {
-        (known ? holdings->known : holdings->held)[slot] = epoch + 1;
+        tables[at][slot] = value + 1;
     }
     return true;
 }
@@ -312,7 +321,7 @@ take_range(struct slice *text, struct holdings *holdings, unsigned least[2])
 static bool
 parse_lines(struct slice text, struct holdings *holdings)
 {
-    unsigned least[2] = { 0, 0 };
+    unsigned least[3] = { 0 };
 
     if (!take_id(&text, "node", holdings->node) ||
         !take_id(&text, "follows", holdings->follows) ||

@@ -28,6 +28,10 @@ struct holdings {
      * copy any more. */
     char history[HISTORY_ID_CHARS + 1];
     uint64_t held[CLUSTER_SLOTS]; /* epoch + 1; 0: not held */
+    /* Not 0: the daemon leads, but what it has of the slot is a copy of what
+     * the server that it followed held at this epoch, up to this position + 1
+     * of that log. Other copies of that log may be longer. */
+    uint64_t copied[CLUSTER_SLOTS];
     /* The highest epoch + 1 at which any daemon has held the slot, as far as
      * this one has heard. Not 0 and no holder: the data is lost. */
     uint64_t known[CLUSTER_SLOTS];
@@ -41,7 +45,7 @@ struct holdings {
     uint64_t from;
 };
 
-/* Holds these slots at this epoch + 1, or no more (0). */
+/* Holds these slots at this epoch + 1, or no more (0). They are no copies. */
 void holdings_set(struct holdings *holdings, const struct slot_set *set,
                   uint64_t epoch_plus_1);
 
@@ -75,6 +79,6 @@ uint64_t holdings_version(struct slice text);
 
 enum {
     HOLDINGS_TEXT_MAX = 2 << 20,    /* more is refused by readers */
-    HOLDINGS_FILE_MAX = 1200 * 1000 /* no text is longer: each slot of its own
+    HOLDINGS_FILE_MAX = 1800 * 1000 /* no text is longer: each slot of its own
                                        epoch, and none of few digits */
 };

@@ -233,7 +233,7 @@ static bool
 copies_what_is_owned(const struct sidecar *sidecar)
 {
     slot_set_foreach (&sidecar->owned, slot) {
-        if (sidecar->own->held[slot] != 0) {
+        if (sidecar->own->held[slot] != 0 && sidecar->own->copied[slot] == 0) {
             return sidecar->own->follows[0] != '\0';
         }
     }

@@ -140,6 +140,7 @@ take_offer(struct sidecar *sidecar, const struct sidecar_offer *offer)
         }
         sidecar_hold(sidecar, &set, held[first], offer->position);
     }
+    memcpy(own->copied, offer->holdings->copied, sizeof(own->copied));
     /* What was given away is here again, as a copy that nobody was given. */
     memset(sidecar->given_ms, 0, CLUSTER_SLOTS * sizeof(*sidecar->given_ms));
     memset(sidecar->given_epoch, 0,
@@ -188,7 +189,9 @@ compare_offer(struct sidecar *sidecar)
     }
     if (strcmp(own->follows, sidecar->leader) != 0 ||
         strcmp(own->history, history) != 0 ||
-        memcmp(own->held, offer->holdings->held, sizeof(own->held)) != 0) {
+        memcmp(own->held, offer->holdings->held, sizeof(own->held)) != 0 ||
+        memcmp(own->copied, offer->holdings->copied, sizeof(own->copied)) !=
+            0) {
         take_offer(sidecar, offer);
     }
     (void)holdings_learn(own, offer->holdings);

@@ -303,6 +303,7 @@ write_claim(const struct sidecar *sidecar, struct holdings *file)
         *known = *known < claim->epoch ? claim->epoch : *known;
         if (stored || is_held_on(sidecar, slot)) {
             file->held[slot] = claim->epoch;
+            file->copied[slot] = 0;
         }
     }
 }
@@ -320,7 +321,7 @@ sidecar_keep(struct sidecar *sidecar)
     memset(&file->claimed, 0, sizeof(file->claimed));
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         if (!slot_set_has(&sidecar->kept, slot)) {
-            file->held[slot] = 0;
+            file->held[slot] = file->copied[slot] = 0;
         } else if (file->from < sidecar->since[slot]) {
             file->from = sidecar->since[slot];
         }

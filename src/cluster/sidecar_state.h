@@ -112,6 +112,7 @@ struct claim {
     bool old;     /* of a source that has an older state than there was: the
                      newer one may come back, and takes over */
     bool refused; /* the daemon that we followed has refused */
+    bool passed;  /* another node than that one's has owned slots since */
     bool broke;   /* the link of PULLS did: the source may have started again */
     char source[TOPOLOGY_ID_LEN + 1];
     uint64_t number;    /* of the question; 0: it is answered */
@@ -121,7 +122,8 @@ struct claim {
     uint64_t raised;    /* likewise, if it is above our node's; 0: it is not */
     uint64_t since_ms;  /* in this state */
     uint64_t held_ms;   /* when commands on the slots began to wait */
-    uint64_t round;     /* of WAITS: a later survey has to end */
+    uint64_t round;     /* of WAITS, and of DRAINS if passed: a later survey
+                           has to end */
     uint64_t not_until; /* the next claim, after one that failed */
     char history[HISTORY_ID_CHARS + 1]; /* where the source has stopped */
     uint64_t position;

@@ -28,7 +28,7 @@ sidecar_is_taken(const struct sidecar *sidecar, unsigned slot)
     }
     return holder->epoch > sidecar->own->held[slot] ||
            (holder->epoch == sidecar->own->held[slot] &&
-            is_copy_of(sidecar, owner)) ||
+            (sidecar->own->copied[slot] != 0 || is_copy_of(sidecar, owner))) ||
            (sidecar->given_epoch[slot] != 0 && sidecar->comer[slot] == owner &&
             holder->epoch >= sidecar->given_epoch[slot] &&
             sidecar->survey.rounds > sidecar->wanted_round[slot]);
@@ -111,15 +111,20 @@ sidecar_wait_end(struct sidecar *sidecar)
     }
 }
 
-/* The one that we copied may be there, and have later changes. */
+/* The server that we copied may be there, and have later changes. Other copies
+ * of its log may be longer than ours. */
 void
 sidecar_wait_lead(struct sidecar *sidecar, const struct slot_set *claimed)
 {
     struct holdings *own = sidecar->own;
+    char history[HISTORY_ID_CHARS + 1];
+    uint64_t position;
 
+    sidecar->hooks.where(sidecar->hooks.ctx, history, &position);
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        if (own->held[slot] > 1 && !slot_set_has(claimed, slot)) {
-            own->held[slot]--;
+        if (own->held[slot] != 0 && own->copied[slot] == 0 &&
+            !slot_set_has(claimed, slot)) {
+            own->copied[slot] = position + 1;
         }
     }
     own->follows[0] = own->history[0] = '\0';

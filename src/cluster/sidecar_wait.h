@@ -22,6 +22,6 @@ bool sidecar_may_follow(struct sidecar *sidecar, const char *leader,
 /* We need not follow any more. */
 void sidecar_wait_end(struct sidecar *sidecar);
 
-/* We lead without those whose copy we have: what the claim does not have counts
- * as older than what they have. */
+/* We lead without the server whose copy we have: what the claim does not have
+ * stays a copy. */
 void sidecar_wait_lead(struct sidecar *sidecar, const struct slot_set *claimed);

@@ -44,6 +44,55 @@ survey_hurry(struct sidecar *sidecar)
     sidecar->survey.next_ms = 0;
 }
 
+bool
+survey_has_none_newer(const struct sidecar *sidecar, unsigned slot)
+{
+    const struct sidecar_holder *holder = &sidecar->survey.found[slot];
+    uint64_t held = sidecar->own->held[slot];
+    uint64_t copied = sidecar->own->copied[slot];
+
+    if (holder->epoch != held) {
+        return held > holder->epoch;
+    }
+    return copied == 0 || (holder->copy && holder->position < copied);
+}
+
+bool
+survey_is_clear(struct sidecar *sidecar, uint64_t round,
+                const struct slot_set *set)
+{
+    bool clear = sidecar->survey.rounds > round && sidecar->survey.complete;
+
+    slot_set_foreach (set, slot) {
+        clear = clear && !sidecar->survey.found[slot].claimed;
+    }
+    if (!clear) {
+        survey_hurry(sidecar);
+    }
+    return clear;
+}
+
+bool
+survey_outdoes_source(const struct sidecar *sidecar)
+{
+    const struct claim *claim = &sidecar->claim;
+
+    if (!claim->surveyed) {
+        return false;
+    }
+    slot_set_foreach (&claim->set, slot) {
+        const struct sidecar_holder *holder = &sidecar->survey.found[slot];
+
+        if (holder->epoch != 0 &&
+            strcmp(sidecar->peers[holder->peer].id, claim->source) != 0 &&
+            (holder->epoch > claim->least ||
+             (holder->epoch == claim->least && claim->copy && !holder->copy))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool
 is_settled(const struct sidecar *sidecar)
 {
@@ -203,28 +252,30 @@ survey_tick(struct sidecar *sidecar, uint64_t now_ms)
 }
 
 /* Of two holders the one with the higher epoch counts, and of equal epochs the
- * one that is no copy. Of two copies, which are of one log, the longer one. */
+ * one that is no copy. Of two copies, which are of one log, the longer one
+ * counts. */
 static void
 merge(struct sidecar_survey *survey, uint16_t peer,
       const struct sidecar_answer *answer)
 {
     const struct holdings *holdings = answer->holdings;
-    bool copy = holdings->follows[0] != '\0';
 
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         struct sidecar_holder *holder = &survey->fresh[slot];
         uint64_t epoch = holdings->held[slot];
+        uint64_t copied = holdings->copied[slot];
+        bool copy = copied != 0 || holdings->follows[0] != '\0';
+        uint64_t position = copied != 0 ? copied - 1 : answer->position;
 
         if (epoch == 0) {
             continue;
         }
-        if (epoch > holder->epoch ||
-            (epoch == holder->epoch && holder->copy &&
-             (!copy || answer->position > holder->position))) {
+        if (epoch > holder->epoch || (epoch == holder->epoch && holder->copy &&
+                                      (!copy || position > holder->position))) {
             holder->epoch = epoch;
             holder->peer = peer;
             holder->copy = copy;
-            holder->position = answer->position;
+            holder->position = position;
         }
     }
     slot_set_foreach (&holdings->claimed, slot) {

@@ -17,6 +17,18 @@ void survey_hurry(struct sidecar *sidecar);
  * the logs of copies are, which only whole answers tell anew. */
 bool survey_is_calm(const struct sidecar *sidecar);
 
+/* Whether no daemon that the last round has found has newer data than we. */
+bool survey_has_none_newer(const struct sidecar *sidecar, unsigned slot);
+
+/* Whether a round that ended after this one has heard all daemons, and none of
+ * them claims one of the slots. If not, the next round is soon. */
+bool survey_is_clear(struct sidecar *sidecar, uint64_t round,
+                     const struct slot_set *set);
+
+/* Whether a daemon that was silent when a survey chose the claim's source has
+ * answered since, and has newer data. */
+bool survey_outdoes_source(const struct sidecar *sidecar);
+
 /* Returns whether this answered a question of the survey. */
 bool survey_answered(struct sidecar *sidecar, uint64_t number,
                      const struct sidecar_answer *answer);

@@ -75,7 +75,7 @@ struct sim_change {
 struct sim_holdings {
     char node[TOPOLOGY_ID_LEN + 1], follows[TOPOLOGY_ID_LEN + 1];
     char history[HISTORY_ID_CHARS + 1];
-    uint64_t held[SIM_SLOTS], known[SIM_SLOTS];
+    uint64_t held[SIM_SLOTS], known[SIM_SLOTS], copied[SIM_SLOTS];
     uint8_t claimed;
     char data[HOLDINGS_DATA_MAX][HISTORY_ID_CHARS + 1];
     uint64_t from;

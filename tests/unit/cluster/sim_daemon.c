@@ -70,6 +70,7 @@ pack(const struct holdings *holdings)
     for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
         packed.held[slot] = holdings->held[sim_slot(slot)];
         packed.known[slot] = holdings->known[sim_slot(slot)];
+        packed.copied[slot] = holdings->copied[sim_slot(slot)];
     }
     packed.claimed = sim_pack(&holdings->claimed);
     memcpy(packed.data, holdings->data, sizeof(packed.data));
@@ -89,6 +90,7 @@ unpack(const struct sim_holdings *packed)
     for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
         holdings.held[sim_slot(slot)] = packed->held[slot];
         holdings.known[sim_slot(slot)] = packed->known[slot];
+        holdings.copied[sim_slot(slot)] = packed->copied[slot];
     }
     sim_unpack(packed->claimed, &holdings.claimed);
     memcpy(holdings.data, packed->data, sizeof(holdings.data));

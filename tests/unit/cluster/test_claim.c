@@ -430,6 +430,41 @@ TEST(a_replica_takes_over_when_it_has_all_that_its_leader_had)
     rig_fini(&rig);
 }
 
+/* B's daemon may have taken the slots over without a word to A's. */
+TEST(a_replica_asks_all_if_another_node_owned_the_slots_meanwhile)
+{
+    static const char b_leads[] =
+        RIG_A " 10.0.0.1:7000@17000 slave " RIG_B " 0 0 8 connected\n" RIG_B
+              " 10.0.0.2:7001@17001 master - 0 1 8 connected 0-5460\n" RIG_R
+              " 10.0.0.4:7003@17003 myself,slave " RIG_B " 0 1 8 connected\n";
+    const struct slot_set granted = { .bits[0] = 0xff };
+    struct holdings *of_a = mem_zalloc(sizeof(*of_a));
+    struct holdings *of_b = rig_file(RIG_B, 8);
+    struct sidecar_answer fenced = { .kind = SIDECAR_FENCED,
+                                     .granted = &granted,
+                                     .position = 50 };
+    struct rig rig;
+
+    copy_all(&rig, of_a);
+    slot_set_add(&rig.leftover, 0); /* it waits for B's daemon to take them */
+    rig_poll(&rig, b_leads);
+    rig_poll(&rig, R_LEADS);
+    memcpy(fenced.history, rig.history, sizeof(fenced.history));
+    rig_answer(&rig, RIG_A, SIDECAR_ASK_HAND_OFF, &fenced);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.follows, 0);
+    for (int round = 0; round < 2; round++) {
+        rig_answer_survey(&rig, RIG_A, of_b, NULL);
+        rig_tick(&rig, 150);
+    }
+    assert_int_equal(rig.follows, -1);
+    assert_int_not_equal(rig.state[0], SLOT_SERVED);
+    assert_int_equal(rig.kept.held[0], 2);
+    mem_free(of_a);
+    mem_free(of_b);
+    rig_fini(&rig);
+}
+
 TEST(a_replica_waits_for_the_lease_of_a_silent_leader)
 {
     const struct sidecar_answer silent = { .kind = SIDECAR_SILENT,
@@ -451,6 +486,36 @@ TEST(a_replica_waits_for_the_lease_of_a_silent_leader)
     }
     assert_int_equal(rig.follows, -1);
     assert_int_equal(rig.state[0], SLOT_SERVED);
+    mem_free(of_a);
+    rig_fini(&rig);
+}
+
+/* A held two slots that R's node does not own. What others have of A's log may
+ * be longer than the copy here. */
+TEST(what_a_promoted_replica_does_not_own_stays_a_copy)
+{
+    static const char b_owns[] =
+        RIG_A " 10.0.0.1:7000@17000 slave " RIG_R " 0 0 9 connected\n" RIG_B
+              " 10.0.0.2:7001@17001 master - 0 1 10 connected 0-1\n" RIG_R
+              " 10.0.0.4:7003@17003 myself,master - 0 1 9 connected 2-5460\n";
+    const struct slot_set granted = { .bits[0] = 0xfc };
+    struct holdings *of_a = mem_zalloc(sizeof(*of_a));
+    struct sidecar_answer fenced = { .kind = SIDECAR_FENCED,
+                                     .granted = &granted,
+                                     .position = 50 };
+    struct rig rig;
+
+    copy_all(&rig, of_a);
+    memcpy(fenced.history, rig.history, sizeof(fenced.history));
+    rig_poll(&rig, b_owns);
+    rig_answer(&rig, RIG_A, SIDECAR_ASK_HAND_OFF, &fenced);
+    rig_tick(&rig, 100);
+    assert_int_equal(rig.follows, -1);
+    assert_int_equal(rig.kept.follows[0], '\0');
+    assert_int_equal(rig.kept.held[1], 2);
+    assert_int_equal(rig.kept.copied[1], 51);
+    assert_int_equal(rig.kept.held[2], 10);
+    assert_int_equal(rig.kept.copied[2], 0);
     mem_free(of_a);
     rig_fini(&rig);
 }

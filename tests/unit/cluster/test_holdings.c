@@ -32,6 +32,7 @@ some(uint64_t *seed)
             while (slot < CLUSTER_SLOTS && slot <= end) {
                 holdings->held[slot] = epoch;
                 holdings->known[slot] = epoch * 2;
+                holdings->copied[slot] = epoch == 2 ? end : 0;
                 if (epoch == 1) {
                     slot_set_add(&holdings->claimed, slot);
                 }
@@ -209,6 +210,7 @@ TEST(the_longest_file_fits_into_its_room_and_may_be_padded)
     }
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         most->held[slot] = most->known[slot] = UINT64_MAX - slot % 2;
+        most->copied[slot] = UINT64_MAX - slot % 2;
         if (slot % 2 == 1) {
             slot_set_add(&most->claimed, slot);
         }

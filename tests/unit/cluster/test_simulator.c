@@ -645,3 +645,37 @@ TEST(a_replica_has_what_its_primary_took_over_a_moment_ago)
         sim_end();
     }
 }
+
+/* Node 0 dies when slot 0 has just moved to node 1, whose daemon is down. Of
+ * the copies that are left, the one of node 5 has all; node 5 takes over the
+ * other slots. Node 3 has less. */
+TEST(the_longer_copy_wins_when_its_server_leads)
+{
+    log_set_level((enum log_level)CONF_LOG_NOTHING);
+    for (uint64_t world = 1; world <= 20; world++) {
+        struct sim_version *version;
+
+        sim_begin(world * UINT64_C(0x9E3779B97F4A7C15), false);
+        sim_change_cluster()->member[5].primary = 0;
+        while (sim.now_ms < 6000) {
+            sim_run_ms();
+        }
+        sim.side_cut_ms[0][3] = sim.side_cut_ms[3][0] = UINT64_MAX;
+        while (sim.now_ms < 7000 ||
+               sim.daemon[5].length < sim.daemon[0].length) {
+            sim_run_ms();
+        }
+        assert_true(sim.daemon[3].items[0] != sim.daemon[0].items[0]);
+        version = sim_change_cluster();
+        version->owner[0] = 1;
+        version->member[1].epoch = sim_next_epoch();
+        sim_stop(1);
+        sim.daemon[1].up_at_ms = sim.now_ms + 12000;
+        kill_for_good(0);
+        await_served(&sim_newest()->owner[0], 0);
+        assert_int_equal(sim.daemon[5].leader, SIM_NOBODY);
+        assert_int_equal(
+            sim.truth[0] & ~sim.daemon[1].items[0] & sim.daemon[5].items[0], 0);
+        sim_end();
+    }
+}

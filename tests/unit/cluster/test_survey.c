@@ -128,6 +128,31 @@ TEST(of_two_copies_the_longer_one_is_asked)
     mem_free(copy);
 }
 
+/* C's server leads, and its log has gone on. */
+TEST(a_copy_whose_server_leads_counts_up_to_where_it_was_a_copy)
+{
+    struct holdings *copy = held_at(3, 6);
+    struct holdings *leads = held_at(3, 6);
+    struct sidecar_answer of_c = { .kind = SIDECAR_HOLDS,
+                                   .holdings = leads,
+                                   .position = 900 };
+    struct sidecar_answer others = { .kind = SIDECAR_HOLDS,
+                                     .holdings = copy,
+                                     .position = 100 };
+
+    (void)snprintf(copy->follows, sizeof(copy->follows), "%s", RIG_A);
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        leads->copied[slot] = leads->held[slot] != 0 ? 151 : 0;
+    }
+    check_asks_c(&of_c, &others);
+    of_c.holdings = copy;
+    of_c.position = 200;
+    others.holdings = leads;
+    check_asks_c(&of_c, &others);
+    mem_free(copy);
+    mem_free(leads);
+}
+
 /* Serves all slots of A, and has heard all daemons. */
 static void
 begin_at_rest(struct rig *rig)

@@ -22,6 +22,18 @@ def pytest_configure(config):
                                 % servers.server_binary())
 
 
+# Files that take longest. They start first, so that none of them runs alone at the end.
+LONG = ["cluster_moves", "crash", "memory", "faults", "load_follow", "documents",
+        "out_of_memory", "merge", "status_page", "replication_faults",
+        "replication_peers", "slot_transfer_faults", "cluster_planned", "adoption",
+        "power_loss", "transcripts", "cluster_bed", "cluster", "sentinel"]
+
+
+def pytest_collection_modifyitems(items):
+    rank = {"test_%s.py" % name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(LONG)))
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     outcome = yield

@@ -13,6 +13,9 @@ import pytest
 
 from lib import servers
 
+pytestmark = pytest.mark.skipif(servers.sanitized(),
+                                reason="the release build does it")
+
 FOLDER = servers.TOP / "packaging" / "completion"
 BASH, ZSH = FOLDER / "bloomery.bash", FOLDER / "_bloomery"
 PROGRAMS = Path(servers.server_binary()).parent

@@ -398,7 +398,8 @@ def test_a_cgroup_is_filled_to_its_limit(monkeypatch, tmp_path):
 
 
 def test_no_password_is_accepted_when_memory_is_short():
-    """Digests that were never computed would be equal."""
+    """Digests that were never computed would be equal. Wrong passwords wait for
+    their reply, so there are few."""
     with tempfile.TemporaryDirectory() as folder:
         preload = shim.Shim(folder, folder)
         with Full(random.Random(2), "--requirepass", "right",
@@ -406,14 +407,14 @@ def test_no_password_is_accepted_when_memory_is_short():
             preload.arm(0, "fail", ["alloc"], ["none"], flags=shim.FOR_GOOD,
                         error=errno.ENOMEM)
             refused = 0
-            for number in range(50):
+            for number in range(12):
                 assert full.call("AUTH", "right", name="a") == b"OK"
                 wrong = full.call("AUTH", "wrong%d" % number, name="b")
                 if wrong is not None:  # the server cuts after several
                     assert wrong.args[0].startswith("WRONGPASS"), wrong
                     refused += 1
-            assert refused > 25
-            assert preload.rule(0).fired > 50
+            assert refused > 6
+            assert preload.rule(0).fired > 12
             preload.disarm(0)
             assert full.call("SHUTDOWN", "NOSAVE", name="a") is None
             assert full.server.wait_exit() == 0

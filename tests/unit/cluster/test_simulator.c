@@ -21,9 +21,9 @@
 #include <string.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { WORLDS = 100 };
+enum { WORLDS = 25, SMALL_WORLDS = 5 };
 #else
-enum { WORLDS = 1000 };
+enum { WORLDS = 250, SMALL_WORLDS = 20 };
 #endif
 
 enum { FAULTS_MS = 15000, HEALED_MS = 60000 };
@@ -619,7 +619,7 @@ TEST(a_replica_has_what_its_primary_took_over_a_moment_ago)
     const unsigned slot = 1;
 
     log_set_level((enum log_level)CONF_LOG_NOTHING);
-    for (uint64_t world = 1; world <= 20; world++) {
+    for (uint64_t world = 1; world <= SMALL_WORLDS; world++) {
         struct sim_version *version;
         uint64_t epoch;
 

@@ -7,10 +7,14 @@
 
 #include "journal/journal_tap.h"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SHORT_BYTES = 16 << 10, LONG_CUTS = 2500 };
+#else
+enum { SHORT_BYTES = 64 << 10, LONG_CUTS = 10000 };
+#endif
+
 enum {
-    SHORT_BYTES = 64 << 10,
     LONG_BYTES = 4 << 20,
-    LONG_CUTS = 10000,
     ENOUGH_MS = 1000 * 1000 * 1000
 };
 

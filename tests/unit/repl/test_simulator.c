@@ -16,8 +16,13 @@
 #include "journal/journal_tap.h"
 #include "sim_node.h"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { WORLDS = 400 };
+#else
+enum { WORLDS = 1000 };
+#endif
+
 enum {
-    WORLDS = 1000,
     FAULTS_MS = 20 * 1000,
     HEALED_MS = 120 * 1000,
     LAST_CUTS = 6,

@@ -13,10 +13,7 @@ enum { SHORT_BYTES = 16 << 10, LONG_CUTS = 2500 };
 enum { SHORT_BYTES = 64 << 10, LONG_CUTS = 10000 };
 #endif
 
-enum {
-    LONG_BYTES = 4 << 20,
-    ENOUGH_MS = 1000 * 1000 * 1000
-};
+enum { LONG_BYTES = 4 << 20, ENOUGH_MS = 1000 * 1000 * 1000 };
 
 /* The bytes at which successive connections end. */
 static struct {

@@ -59,6 +59,7 @@ struct load {
     const char *source_version; /* of a file that does not tell; or NULL */
     uint64_t until_idle_s;      /* 0: until a signal */
     uint64_t db;                /* LOAD_DB_ALL: each */
+    bool told_of_secrets;       /* load_secrets_hint has */
 
     /* export */
     enum load_product product;

@@ -120,7 +120,7 @@ refuse_pieces(struct copying *copying, struct slice key, struct slice error)
     }
     load_target_refuse(&copying->target, copying->source.db, key,
                        "the source refuses BF.SCANDUMP: %.*s",
-                       slice_shown(error), error.data);
+                       load_reply_shown(error), error.data);
 }
 
 /* Brings the pieces into the part. Sets *ret_whole: they belong together. An
@@ -268,7 +268,7 @@ take_dump(struct copying *copying, struct slice key)
         if (!copying->no_dump) {
             load_target_refuse(&copying->target, copying->source.db, key,
                                "the source refuses DUMP: %.*s",
-                               slice_shown(error), error.data);
+                               load_reply_shown(error), error.data);
             copying->target.refused++;
         }
         return true;

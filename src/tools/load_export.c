@@ -254,7 +254,7 @@ refuse(struct exporting *exporting, struct slice key, const char *what,
     tool_complain(&exporting->load->tool, LOAD_INCOMPLETE,
                   "key '%.*s' of database %" PRIu64 ": %s%.*s",
                   slice_shown(key), key.data, exporting->source.db, what,
-                  slice_shown(why), why.data);
+                  load_reply_shown(why), why.data);
     return FETCHED_REFUSED;
 }
 

@@ -179,7 +179,7 @@ refuse(struct loading *loading, struct slice reply)
 {
     struct slice text = load_reply_text(reply);
 
-    load_link_fail(&loading->lanes[0].link, "%.*s", slice_shown(text),
+    load_link_fail(&loading->lanes[0].link, "%.*s", load_reply_shown(text),
                    text.data);
     return false;
 }
@@ -241,7 +241,7 @@ note_refusal(struct loading *loading, struct slice text)
 {
     if (loading->why[0] == '\0') {
         (void)snprintf(loading->why, sizeof(loading->why), "%.*s",
-                       slice_shown(text), text.data);
+                       load_reply_shown(text), text.data);
     }
 }
 
@@ -257,7 +257,7 @@ take_reply(struct loading *loading, struct lane *lane, struct slice reply)
     if (!load_reply_array(reply, &rest)) {
         struct slice text = load_reply_text(reply);
 
-        load_link_fail(&lane->link, "%.*s", slice_shown(text), text.data);
+        load_link_fail(&lane->link, "%.*s", load_reply_shown(text), text.data);
         return false;
     }
     while (load_reply_element(&rest, &element)) {

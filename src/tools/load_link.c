@@ -331,6 +331,14 @@ load_link_ask(struct load_link *link, struct slice *ret_reply, ...)
 
 /* ---- replies ------------------------------------------------------------- */
 
+int
+load_reply_shown(struct slice error)
+{
+    const int max = 400;
+
+    return error.len < (size_t)max ? (int)error.len : max;
+}
+
 bool
 load_reply_is_error(struct slice reply)
 {
@@ -588,8 +596,8 @@ log_in(struct load_link *link, const struct load_peer *peer)
     if (load_reply_is_error(reply)) {
         struct slice text = load_reply_text(reply);
 
-        load_link_fail(link, "refuses the password: %.*s", slice_shown(text),
-                       text.data);
+        load_link_fail(link, "refuses the password: %.*s",
+                       load_reply_shown(text), text.data);
         return false;
     }
     return true;
@@ -651,7 +659,7 @@ load_link_open(struct load *load, const struct load_peer *peer,
     if (load_reply_is_error(reply)) {
         struct slice text = load_reply_text(reply);
 
-        load_link_fail(link, "%.*s", slice_shown(text), text.data);
+        load_link_fail(link, "%.*s", load_reply_shown(text), text.data);
         load_link_close(link);
         return false;
     }

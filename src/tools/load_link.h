@@ -80,6 +80,9 @@ void load_link_consume(struct load_link *link, size_t len);
 
 bool load_reply_is_error(struct slice reply);
 
+/* Returns the length for "%.*s" with which messages show a server's error. */
+int load_reply_shown(struct slice error);
+
 /* Finds a number behind the name of a field, as in INFO. */
 bool load_reply_field(struct slice reply, const char *name,
                       uint64_t *ret_value);

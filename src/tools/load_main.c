@@ -7,6 +7,7 @@
 #include "tools/load_file.h"
 #include "tools/load_follow.h"
 #include "tools/load_items.h"
+#include "tools/load_secrets.h"
 
 #include <signal.h>
 
@@ -16,6 +17,7 @@ static const char usage[] =
     "       bloomery-load server [OPTION]... ADDRESS\n"
     "       bloomery-load items [OPTION]... KEY [FILE]...\n"
     "       bloomery-load export --for PRODUCT [OPTION]... SOURCE FILE\n"
+    "       bloomery-load secrets [OPTION]... SOURCE DIR\n"
     "\n"
     "Brings filters and items from elsewhere into a running server, and "
     "filters\n"
@@ -31,6 +33,8 @@ static const char usage[] =
     "  export  writes the filters of a running server into a new file, as\n"
     "          commands for `redis-cli --pipe`. SOURCE is its ADDRESS; or a\n"
     "          snapshot, journal or data directory, which needs no server\n"
+    "  secrets copies the secrets of keyed filters into the data directory\n"
+    "          DIR, whose server reads them at SIGHUP\n"
     "\n"
     "The server:\n"
     "  --to ADDRESS          HOST:PORT or the path of a socket; the default\n"
@@ -101,10 +105,11 @@ enum {
     SERVER = 1U << 2,
     ITEMS = 1U << 3,
     EXPORT = 1U << 4,
+    SECRETS = 1U << 5,
 
-    FILTERS_IN = RDB | AOF | SERVER, /* what brings whole filters */
-    FROM = SERVER | EXPORT,          /* what can have a source to log in to */
-    TO = FILTERS_IN | ITEMS          /* what has a server to log in to */
+    FILTERS_IN = RDB | AOF | SERVER,  /* what brings whole filters */
+    FROM = SERVER | EXPORT | SECRETS, /* what can have a source to log in to */
+    TO = FILTERS_IN | ITEMS           /* what has a server to log in to */
 };
 
 static const struct tool_command commands[] = {
@@ -227,6 +232,24 @@ static const struct tool_command commands[] = {
       "Exit status: 0 done, 1 filters were left out, and the report says "
       "which; 2 a\n"
       "mistake, 3 a file or a server failed.\n" },
+    { "secrets",
+      "Usage: bloomery-load secrets [OPTION]... SOURCE DIR\n"
+      "\n"
+      "Copies the secrets of keyed filters from SOURCE, the address of a "
+      "running server\n"
+      "or a data directory, into the folder hash-secrets of the data directory "
+      "DIR.\n"
+      "The server of DIR reads them at SIGHUP, and then takes the filters. A "
+      "server\n"
+      "gives its secrets as it gives them to a replica: to a user with PSYNC "
+      "and all\n"
+      "keys who has logged in, has shown a certificate or is on its machine.\n"
+      "\n"
+      "  --from-user NAME, --from-password-file FILE   how to log in\n"
+      "  --from-tls, --cacert FILE, --cert FILE, --key FILE   TLS\n"
+      "  --timeout SECONDS                   without a reply that is due (60)\n"
+      "\n"
+      "Exit status: 0 done, 2 a mistake, 3 a file or a server failed.\n" },
     { NULL, NULL },
 };
 
@@ -314,6 +337,9 @@ run(struct load *load, const struct tool_interface *interface,
         load_aof(load, words->words[1]);
     } else if (strcmp(what, "export") == 0 && words->count == 3) {
         export(load, product, words->words[1], words->words[2]);
+    } else if (strcmp(what, "secrets") == 0 && words->count == 3) {
+        load->from.address = words->words[1];
+        load_secrets(load, words->words[2]);
     } else {
         tool_complain_usage(&load->tool, interface, words);
     }
@@ -381,7 +407,7 @@ main(int argc, char **argv)
         { "--from-password-file", TOOL_OPTION_TEXT, FROM,
           &load.from.password_file, 0, 0 },
         { "--db", TOOL_OPTION_NUMBER, FILTERS_IN | EXPORT, &load.db, 0, 1023 },
-        { "--scandump", TOOL_OPTION_ON, FROM, &load.scandump, 0, 0 },
+        { "--scandump", TOOL_OPTION_ON, SERVER | EXPORT, &load.scandump, 0, 0 },
         { "--follow", TOOL_OPTION_ON, SERVER, &load.follow, 0, 0 },
         { "--until-idle", TOOL_OPTION_NUMBER, SERVER, &load.until_idle_s, 1,
           86400 },
@@ -392,8 +418,8 @@ main(int argc, char **argv)
         { "--password-file", TOOL_OPTION_TEXT, TO, &load.to.password_file, 0,
           0 },
         { "--timeout", TOOL_OPTION_NUMBER, 0, &load.timeout_s, 1, 86400 },
-        { "--max-value", TOOL_OPTION_BYTES, 0, &load.value_bytes, 1024,
-          UINT64_C(1) << 40 },
+        { "--max-value", TOOL_OPTION_BYTES, TO | EXPORT, &load.value_bytes,
+          1024, UINT64_C(1) << 40 },
         { "--source-version", TOOL_OPTION_TEXT, AOF | SERVER,
           &load.source_version, 0, 0 },
         { "--error", TOOL_OPTION_TEXT, AOF | SERVER | ITEMS, &load.error_rate,

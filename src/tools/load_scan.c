@@ -13,7 +13,7 @@ load_scan_complain(struct load_scan *scan, struct slice reply)
 {
     struct slice text = load_reply_text(reply);
 
-    load_link_fail(&scan->link, "%.*s", slice_shown(text), text.data);
+    load_link_fail(&scan->link, "%.*s", load_reply_shown(text), text.data);
     return false;
 }
 

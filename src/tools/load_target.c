@@ -5,13 +5,14 @@
 #include "base/num.h"
 #include "proto/reply.h"
 #include "tools/load_report.h"
+#include "tools/load_secrets.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 
 enum {
     COMPLAINTS_MAX = 20,
-    TEXT_MAX = 256,
+    TEXT_MAX = 512,
     AWAITED_MAX = 4096, /* replies */
     QUEUED_MAX = 8 * 1024 * 1024,
     PUSH_BYTES = 64 * 1024,
@@ -235,7 +236,8 @@ take_error(struct load_target *target, const struct awaited *awaited,
 {
     char text[TEXT_MAX];
 
-    (void)snprintf(text, sizeof(text), "%.*s", slice_shown(error), error.data);
+    (void)snprintf(text, sizeof(text), "%.*s", load_reply_shown(error),
+                   error.data);
     if (awaited->kind == KIND_SELECT || is_fatal(error)) {
         return stop(target, text);
     }
@@ -253,6 +255,7 @@ take_error(struct load_target *target, const struct awaited *awaited,
     target->refused +=
         load_target_key(target, awaited->db, key) != LOAD_KEY_LOST;
     load_target_refuse(target, awaited->db, key, "%s", text);
+    load_secrets_hint(target->load, error);
     return load_target_note(target, awaited->db, key, LOAD_KEY_LOST);
 }
 
@@ -569,7 +572,7 @@ ask_exists(struct load_target *target, uint64_t db, struct slice key,
     if (!load_reply_integer(reply, &count)) {
         struct slice text = load_reply_text(reply);
 
-        load_link_fail(side, "%.*s", slice_shown(text), text.data);
+        load_link_fail(side, "%.*s", load_reply_shown(text), text.data);
         return false;
     }
     *ret_exists = count > 0;

@@ -80,7 +80,7 @@ SHELLS = [pytest.param(in_bash, id="bash"), pytest.param(in_zsh, id="zsh", marks
     ((CHECK, "ver"), ["verify"]),
     ((CHECK, "help", "tr"), ["truncate-to"]),
     ((CHECK, "verify", "--j"), ["--json"]),
-    ((LOAD, ""), ["aof", "export", "help", "items", "rdb", "server"]),
+    ((LOAD, ""), ["aof", "export", "help", "items", "rdb", "secrets", "server"]),
     ((LOAD, "items", "--con"), ["--connections"]),
 ])
 def test_a_word_is_completed(complete, words, all_of):

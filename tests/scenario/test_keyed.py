@@ -8,6 +8,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -292,3 +293,54 @@ def test_nothing_shows_the_secret(group):
     assert len(files) > 3
     for what in (digits.encode(), bytes.fromhex(digits)[:8], bytes.fromhex(digits)[8:]):
         assert what not in dump and what not in shown
+
+
+def load(*words, status=0):
+    done = subprocess.run([CHECK.replace("-check", "-load"), *map(str, words)],
+                          capture_output=True, timeout=60, check=False)
+    assert status in (None, done.returncode), (words, done.stdout, done.stderr)
+    return done
+
+
+@pytest.mark.parametrize("source", ("server", "directory"))
+def test_the_secrets_are_copied_before_the_filters(group, source):
+    old, new = group.node(), group.node()
+    where = "127.0.0.1:%d" % old.port
+    to = ("--to", "127.0.0.1:%d" % new.port)
+    with old.conn() as conn:
+        conn.call("BF.INSERT", "k", "HASH", "keyed", "ITEMS", "a")
+        conn.call("BF.INSERT", "d", "HASH", "keyed", "DELETABLE", "ITEMS", "a")
+    done = load("server", where, *to, status=1)
+    assert b"and send SIGHUP\n" in done.stderr    # the server's error, whole
+    hint = b"`bloomery-load secrets %s DIR` copies the secrets" % where.encode()
+    assert done.stderr.count(hint) == 1
+    load("secrets", where if source == "server" else old.folder, new.folder)
+    folder = os.path.join(new.folder, "hash-secrets")
+    (name,) = os.listdir(folder)
+    assert os.stat(os.path.join(folder, name)).st_mode & 0o777 == 0o600
+    with open(os.path.join(folder, name), encoding="ascii") as got, \
+            open(secret_of(old), encoding="ascii") as want:
+        assert got.read() == want.read()
+    new.child.send_signal(signal.SIGHUP)
+    with new.conn() as conn:
+        wait_until(lambda: load("server", where, *to, "--existing", "skip",
+                                status=None) and conn.call("BF.EXISTS", "k", "a"),
+                   20, "the filters are there")
+        assert conn.call("BF.EXISTS", "d", "a") == 1
+
+
+def test_secrets_are_copied_on_the_terms_of_a_replica(group, tmp_path):
+    old, new = group.node("--hash-secret-share", "no"), group.node()
+    where = "127.0.0.1:%d" % old.port
+    assert b"hash-secret-share" in load("secrets", where, new.folder,
+                                        status=3).stderr
+    with old.conn() as conn:
+        assert conn.call("CONFIG", "SET", "hash-secret-share", "yes") == b"OK"
+        conn.call("ACL", "SETUSER", "default", "resetkeys", "~k*")
+    assert b"PSYNC and all keys" in load("secrets", where, new.folder,
+                                         status=3).stderr
+    assert not os.path.exists(os.path.join(new.folder, "hash-secrets"))
+    empty = tmp_path / "some" / "empty"
+    empty.mkdir(parents=True)
+    load("secrets", empty, new.folder, status=3)
+    load("secrets", where, os.path.join(new.folder, "missing"), status=3)

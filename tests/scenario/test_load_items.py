@@ -193,7 +193,7 @@ def test_refusals_of_the_server(start_server, tmp_path):
     (["items", "k", "--delimiter", ";"], b"needs --csv"),
     (["items", "k", "--csv", "1", "--delimiter", ";;"], b"one character"),
     (["items", "k", "--to", "nonsense"], b"neither HOST:PORT"),
-    (["items", "k", "--dry-run"], b"--dry-run is not an option of items: see "
+    (["items", "k", "--follow"], b"--follow is not an option of items: see "
      b"bloomery-load help items"),
     (["--db", "3", "items", "k"], b"--db is not an option of items"),
     (["items", "--existing", "skip", "k"], b"--existing is not an option of items"),

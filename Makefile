@@ -57,8 +57,11 @@ LIBS     = $(shell pkg-config --libs $(PKGS)) -linih -lm
 MALLOC   = $(if $(SAN_$(MODE)),,-Wl,--push-state,--no-as-needed -ljemalloc -Wl,--pop-state)
 
 # ---- sources and programs --------------------------------------------------
-# tools has the programs beside the server: <program>_main.c and what they share.
-LAYERS  := $(filter-out tools,$(shell sed -n 's/^\([a-z]*\):.*/\1/p' src/LAYERS))
+# check and load are the programs beside the server, each with its <program>_main.c;
+# tools has what they share.
+ROOMS   := $(shell sed -n 's/^\([a-z]*\):.*/\1/p' src/LAYERS)
+BESIDE  := tools check load
+LAYERS  := $(filter-out $(BESIDE),$(ROOMS))
 SRCS    := $(wildcard src/*/*.c)
 OBJS    := $(SRCS:%.c=$(B)/%.o)
 # Highest layer first: a static library only resolves symbols of earlier objects.
@@ -67,7 +70,7 @@ ARCHIVES := $(foreach l,$(REVERSED),$(if $(wildcard src/$l/*.c),$(B)/lib$l.a))
 SERVER   := $(B)/bloomery-server
 CHECK    := $(B)/bloomery-check
 LOAD     := $(B)/bloomery-load
-TOOLS    := $(B)/libtools.a
+TOOLS    := $(B)/libload.a $(B)/libcheck.a $(B)/libtools.a
 # The library for other programs: the filter and the code of base that it needs.
 STATIC   := $(B)/libbloomery.a
 SHARED   := $(B)/libbloomery.so.1
@@ -78,11 +81,12 @@ UNIT     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*/test_*.c))
 # what it calls. Some layers' tests also call that of another layer's tests.
 HELPERS  := $(patsubst %.c,$(B)/%.o,$(filter-out $(wildcard tests/unit/*/test_*.c),$(wildcard tests/unit/*/*.c)))
 helpers   = $(foreach l,$1 $(ALSO_$1),$(if $(filter $(B)/tests/unit/$l/%,$(HELPERS)),$(B)/tests/unit/$l/helpers.a))
-ALSO_admin   := net
 ALSO_bloom   := engine
 ALSO_command := engine
 ALSO_info    := engine
 ALSO_persist := keyspace journal snapshot
+ALSO_push    := net
+ALSO_replay  := engine
 ALSO_snapshot := keyspace journal
 FUZZ     := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH    := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
@@ -107,11 +111,11 @@ $(B)/%.html.o: %.html Makefile
 	  --rename-section .data=.rodata,alloc,load,readonly,data,contents $@
 
 define archive
-$(B)/lib$1.a: $(patsubst %,$(B)/%.o,$(basename $(wildcard src/$1/*.c)) $(wildcard src/$1/*.html))
+$(B)/lib$1.a: $(patsubst %,$(B)/%.o,$(basename $(filter-out %_main.c,$(wildcard src/$1/*.c))) $(wildcard src/$1/*.html))
 	@rm -f $$@
 	$$(Q)$$(AR) rcs $$@ $$^
 endef
-$(foreach l,$(LAYERS),$(eval $(call archive,$l)))
+$(foreach l,$(ROOMS),$(eval $(call archive,$l)))
 
 # Programs see only what the public header declares: all other symbols are hidden in
 # the shared library, and local to the one object of the static library.
@@ -141,26 +145,22 @@ $(SERVER): $(ARCHIVES)
 	$(Q)$(CC) $(CFLAGS) $(HARDEN) $(LTO) $(ALL_LDFLAGS) -o $@ -Wl,--whole-archive $(B)/libserver.a \
 	  -Wl,--no-whole-archive $(filter-out $(B)/libserver.a,$^) $(MALLOC) $(LIBS)
 
-$(TOOLS): $(patsubst %.c,$(B)/%.o,$(filter-out %_main.c,$(wildcard src/tools/*.c)))
-	@rm -f $@
-	$(Q)$(AR) rcs $@ $^
-
-# The tools link what they use of the layers. bloomery-check executes files as a
-# start does.
-$(CHECK) $(LOAD): $(B)/bloomery-%: $(B)/src/tools/%_main.o $(TOOLS) $(filter-out $(B)/libserver.a,$(ARCHIVES))
-	@echo "  LINK  $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $^ $(MALLOC) $(LIBS)
-
 define helper_archive
 $(B)/tests/unit/$1/helpers.a: $(filter $(B)/tests/unit/$1/%,$(HELPERS))
 	@rm -f $$@
 	$$(Q)$$(AR) rcs $$@ $$^
 endef
-$(foreach l,$(LAYERS),$(eval $(call helper_archive,$l)))
+$(foreach l,$(ROOMS),$(eval $(call helper_archive,$l)))
 
 .SECONDEXPANSION:
+# The tools link what they use of the layers. bloomery-check executes files as a
+# start does.
+$(CHECK) $(LOAD): $(B)/bloomery-%: $(B)/src/$$*/$$*_main.o $(TOOLS) $(filter-out $(B)/libserver.a,$(ARCHIVES))
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $^ $(MALLOC) $(LIBS)
+
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/tests/unit/main.o $$(call helpers,$$(*D)) \
-	  $$(if $$(filter tools,$$(*D)),$(TOOLS)) $(filter-out $(B)/libserver.a,$(ARCHIVES))
+	  $$(if $$(filter $(BESIDE),$$(*D)),$(TOOLS)) $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(TEST_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 

@@ -84,14 +84,14 @@ VARIED = ["add-new", "exists", "madd-new"]
 # The source files of each feature; all others belong to the command itself.
 ALWAYS_ON = "statistics"
 FEATURES = {
-    ALWAYS_ON: r"admin/(stats|sampler)\.|base/(metrics|clock)\.|"
+    ALWAYS_ON: r"measure/(stats|sampler)\.|base/(metrics|clock)\.|"
                   r"engine/execute\.c:execute_count|libraries:.*gettime",
-    "slow log, latency monitor": r"engine/slow\.|admin/(slowlog|latency)\.",
+    "slow log, latency monitor": r"engine/slow\.|measure/(slowlog|latency)\.",
     "notifications, tracking, MONITOR":
-        r"engine/observe\.|admin/(notice|pubsub|monitor|tracking|readership|"
+        r"engine/observe\.|push/(notice|pubsub|monitor|tracking|readership|"
         r"prefixes|targets|receiver)\.",
     "journal, replication": r"engine/effect\.|persist/|repl/|server/follow",
-    "access": r"admin/(auth|acl_log)\.|engine/(admit|refusal|pause)\.",
+    "access": r"access/(auth|acl_log)\.|engine/(admit|refusal|pause)\.",
 }
 
 

@@ -5,12 +5,12 @@
 #pragma once
 
 #include "access/table.h"
-#include "admin/latency.h"
-#include "admin/slowlog.h"
 #include "base/mem.h"
 #include "engine/service.h"
 #include "engine/slow.h"
 #include "keyspace/make.h"
+#include "measure/latency.h"
+#include "measure/slowlog.h"
 
 struct world {
     struct conf conf;

@@ -8,8 +8,8 @@
  */
 #pragma once
 
+#include "access/auth.h"
 #include "access/permission.h"
-#include "admin/auth.h"
 
 #include <stdatomic.h>
 

@@ -5,8 +5,8 @@
  */
 #include "access/users_file.h"
 
-#include "admin/conf_file.h"
 #include "base/mem.h"
+#include "conf/conf_file.h"
 
 enum { WORDS_TYPICAL = 64, ERRORS_BYTES = 640 /* fit a reply */ };
 

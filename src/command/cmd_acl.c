@@ -3,9 +3,9 @@
  * ACL CAT DRYRUN GENPASS GETUSER LIST LOG USERS WHOAMI, which read the users
  * inside a section of the gate. cmd_acl_users.c changes them.
  */
+#include "access/acl_log.h"
+#include "access/auth.h"
 #include "access/users.h"
-#include "admin/acl_log.h"
-#include "admin/auth.h"
 #include "base/hex.h"
 #include "base/mem.h"
 #include "base/random.h"

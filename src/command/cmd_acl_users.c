@@ -6,8 +6,8 @@
  */
 #include "access/users.h"
 #include "access/users_file.h"
-#include "admin/conf_file.h"
 #include "base/mem.h"
+#include "conf/conf_file.h"
 #include "engine/handlers.h"
 #include "engine/request.h"
 

@@ -4,9 +4,9 @@
  * They run on the connection's loop; what CLIENT LIST reads from other loops
  * changes under the registry's lock.
  */
+#include "access/auth.h"
+#include "access/auth_delay.h"
 #include "access/users.h"
-#include "admin/auth.h"
-#include "admin/auth_delay.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/metrics.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * LATENCY: events that took long (admin/latency), and histograms of command
- * times (admin/stats).
+ * LATENCY: events that took long (measure/latency), and histograms of command
+ * times (measure/stats).
  */
-#include "admin/latency.h"
+#include "measure/latency.h"
 
 #include "base/clock.h"
 #include "command/cmd_command.h"

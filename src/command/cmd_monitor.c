@@ -4,9 +4,9 @@
  * it ends or resets. As in Redis, it may not use keys meanwhile (admit.c), and
  * a second MONITOR has no reply.
  */
-#include "admin/monitor.h"
 #include "engine/handlers.h"
 #include "engine/observe.h"
+#include "push/monitor.h"
 
 enum err
 cmd_monitor(struct request *req)

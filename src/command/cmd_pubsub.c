@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * SUBSCRIBE, PUBLISH and the like, and PUBSUB, over admin/pubsub. A client that
+ * SUBSCRIBE, PUBLISH and the like, and PUBSUB, over push/pubsub. A client that
  * publishes to itself gets the reply of PUBLISH before the message, as in Redis
  * from 7.2 on; 7.0 has the other order. A message waits for the disk like the
  * reply of its PUBLISH.
  */
-#include "admin/pubsub_publish.h"
 #include "base/glob.h"
 #include "base/mem.h"
 #include "command/help.h"
 #include "engine/handlers.h"
 #include "engine/request.h"
 #include "net/conn.h"
+#include "push/pubsub_publish.h"
 
 /* ---- confirmations ------------------------------------------------------- */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * SLOWLOG over admin/slowlog, and COMMANDLOG, which is Valkey's name of it and
- * of two logs that this server does not keep.
+ * SLOWLOG over measure/slowlog, and COMMANDLOG, which is Valkey's name of it
+ * and of two logs that this server does not keep.
  */
-#include "admin/slowlog.h"
+#include "measure/slowlog.h"
 
 #include "base/mem.h"
 #include "command/help.h"

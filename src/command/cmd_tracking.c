@@ -3,12 +3,12 @@
  * CLIENT TRACKING CACHING TRACKINGINFO GETREDIR. Each runs on the loop of its
  * connection.
  */
-#include "admin/tracking.h"
 #include "base/mem.h"
 #include "engine/handlers.h"
 #include "engine/observe.h"
 #include "net/conn.h"
 #include "net/registry.h"
+#include "push/tracking.h"
 
 /* ---- TRACKING ------------------------------------------------------------ */
 

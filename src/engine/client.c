@@ -6,8 +6,8 @@
 
 #include "access/table.h"
 #include "access/user.h"
-#include "admin/pubsub.h"
-#include "admin/tracking.h"
+#include "push/pubsub.h"
+#include "push/tracking.h"
 
 #include <inttypes.h>
 

@@ -10,7 +10,6 @@
  */
 #include "engine/dispatch.h"
 
-#include "admin/tracking.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/longest.h"
@@ -28,6 +27,7 @@
 #include "engine/window.h"
 #include "net/loop.h"
 #include "net/pending.h"
+#include "push/tracking.h"
 
 enum { MANY_WORDS = 1024 };
 

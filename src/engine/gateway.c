@@ -6,8 +6,6 @@
 #include "engine/gateway.h"
 
 #include "access/users.h"
-#include "admin/pubsub.h"
-#include "admin/tracking.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -22,6 +20,8 @@
 #include "keyspace/gate.h"
 #include "net/registry.h"
 #include "net/serve.h"
+#include "push/pubsub.h"
+#include "push/tracking.h"
 
 #include <stdio.h>
 #include <sys/socket.h>

@@ -5,16 +5,16 @@
 #include "engine/observe.h"
 
 #include "access/redact.h"
-#include "admin/monitor.h"
-#include "admin/pubsub_deliver.h"
-#include "admin/pubsub_publish.h"
-#include "admin/tracking.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "engine/client.h"
 #include "engine/txn.h"
 #include "journal/journal.h"
 #include "net/conn.h"
+#include "push/monitor.h"
+#include "push/pubsub_deliver.h"
+#include "push/pubsub_publish.h"
+#include "push/tracking.h"
 
 #include <stdio.h>
 

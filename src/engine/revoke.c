@@ -6,12 +6,12 @@
 #include "engine/revoke.h"
 
 #include "access/users.h"
-#include "admin/pubsub.h"
 #include "engine/client.h"
 #include "engine/observe.h"
 #include "keyspace/gate.h"
 #include "net/loop.h"
 #include "net/serve.h"
+#include "push/pubsub.h"
 
 static bool
 may_hear(void *ctx, enum pubsub_kind kind, struct slice name)

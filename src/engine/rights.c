@@ -4,7 +4,7 @@
  */
 #include "engine/rights.h"
 
-#include "admin/acl_log.h"
+#include "access/acl_log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/num.h"

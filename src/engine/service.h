@@ -6,8 +6,6 @@
  */
 #pragma once
 
-#include "admin/notice.h"
-#include "admin/stats.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/longest.h"
@@ -16,8 +14,10 @@
 #include "journal/stage.h"
 #include "keyspace/keyspace.h"
 #include "keyspace/memory.h"
+#include "measure/stats.h"
 #include "net/tls_context.h"
 #include "proto/reply.h"
+#include "push/notice.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

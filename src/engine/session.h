@@ -6,11 +6,11 @@
  */
 #pragma once
 
-#include "admin/receiver.h"
 #include "base/slice.h"
 #include "base/slot_set.h"
 #include "keyspace/keyspace.h"
 #include "net/conn.h"
+#include "push/receiver.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -6,9 +6,9 @@
 #include "engine/slow.h"
 
 #include "access/redact.h"
-#include "admin/latency.h"
-#include "admin/slowlog.h"
 #include "base/clock.h"
+#include "measure/latency.h"
+#include "measure/slowlog.h"
 #include "net/conn.h"
 
 enum { US = 1000, MS = 1000000 }; /* in ns */

@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "admin/latency.h"
 #include "engine/request.h"
+#include "measure/latency.h"
 
 /* Takes over the options: sets service->slow_ns, the length of the slow log,
  * and whether histograms of command times are kept. At start, and under the

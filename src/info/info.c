@@ -7,12 +7,9 @@
 #include "info/info.h"
 
 #include "access/table.h"
-#include "admin/pubsub.h"
-#include "admin/sampler.h"
-#include "admin/systemd.h"
-#include "admin/tracking.h"
 #include "base/clock.h"
 #include "base/longest.h"
+#include "base/systemd.h"
 #include "engine/dialect.h"
 #include "engine/observe.h"
 #include "info/info_cluster.h"
@@ -21,6 +18,9 @@
 #include "info/info_persist.h"
 #include "info/info_put.h"
 #include "info/info_replication.h"
+#include "measure/sampler.h"
+#include "push/pubsub.h"
+#include "push/tracking.h"
 
 #include <inttypes.h>
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Sums over the slots of admin/stats. A command that was never used has no
+ * Sums over the slots of measure/stats. A command that was never used has no
  * line.
  */
 #include "info/info_commands.h"

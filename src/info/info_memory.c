@@ -6,13 +6,13 @@
  */
 #include "info/info_memory.h"
 
-#include "admin/sampler.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/reserve.h"
 #include "info/info_put.h"
 #include "info/info_replication.h"
 #include "journal/journal.h"
+#include "measure/sampler.h"
 #include "net/usage.h"
 #include "persist/persist.h"
 

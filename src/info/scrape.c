@@ -5,7 +5,6 @@
  */
 #include "info/scrape.h"
 
-#include "admin/slowlog.h"
 #include "base/clock.h"
 #include "base/longest.h"
 #include "base/machine.h"
@@ -13,6 +12,7 @@
 #include "engine/dialect.h"
 #include "info/info_commands.h"
 #include "info/info_memory.h"
+#include "measure/slowlog.h"
 
 #include <inttypes.h>
 #include <stdio.h>

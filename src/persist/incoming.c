@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "snapshot/task.h"
+#include "base/task.h"
 
 #include <errno.h>
 #include <pthread.h>

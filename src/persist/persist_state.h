@@ -20,6 +20,7 @@
 
 #include "base/file.h"
 #include "base/slot_set.h"
+#include "base/task.h"
 #include "base/thread.h"
 #include "journal/history.h"
 #include "journal/journal.h"
@@ -29,7 +30,6 @@
 #include "persist/recover.h"
 #include "persist/requests.h"
 #include "persist/retry.h"
-#include "snapshot/task.h"
 
 #include <bloomery/bloom.h>
 #include <pthread.h>

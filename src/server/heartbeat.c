@@ -6,11 +6,11 @@
  */
 #include "server/heartbeat.h"
 
-#include "admin/systemd.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/run_clock.h"
+#include "base/systemd.h"
 #include "server/server_state.h"
 
 /* Answers, on the loop. */

@@ -3,11 +3,11 @@
  * bloomery-server: reads the command line, then serves. The exit statuses are
  * in server.h.
  */
-#include "admin/systemd.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/reserve.h"
 #include "base/sparse.h"
+#include "base/systemd.h"
 #include "base/thread.h"
 #include "conf/conf_convert.h"
 #include "conf/conf_print.h"

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/task.h"
 #include "proto/answers.h"
 #include "repl/offer.h"
 #include "server/colleague.h"
@@ -15,7 +16,6 @@
 #include "server/merge_save.h"
 #include "server/merge_state.h"
 #include "server/replication_state.h"
-#include "snapshot/task.h"
 
 #include <errno.h>
 

@@ -5,9 +5,9 @@
  */
 #pragma once
 
-#include "engine/merge_sift.h"
 #include "journal/history.h"
 #include "journal/verify.h"
+#include "replay/merge_sift.h"
 
 struct manifest;
 struct merge_held;

@@ -5,10 +5,10 @@
 #include "server/options.h"
 
 #include "access/users.h"
-#include "admin/systemd.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/systemd.h"
 #include "engine/observe.h"
 #include "engine/slow.h"
 #include "keyspace/gate.h"

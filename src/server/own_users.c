@@ -4,7 +4,7 @@
 #include "access/peer_names.h"
 #include "access/table.h"
 #include "access/users_file.h"
-#include "admin/conf_file.h"
+#include "conf/conf_file.h"
 
 #include <string.h>
 

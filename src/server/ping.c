@@ -5,9 +5,9 @@
  */
 #include "server/ping.h"
 
-#include "admin/conf_file.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "conf/conf_file.h"
 #include "conf/conf_load.h"
 #include "net/tls.h"
 #include "server/exit_status.h"

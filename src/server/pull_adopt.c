@@ -10,11 +10,11 @@
 #include "core/codec.h"
 #include "core/payload.h"
 #include "core/stream.h"
-#include "engine/inject.h"
 #include "keyspace/exchange.h"
 #include "keyspace/gate.h"
 #include "keyspace/slot_keys.h"
 #include "proto/compose.h"
+#include "replay/inject.h"
 #include "server/sweep.h"
 
 #include <inttypes.h>

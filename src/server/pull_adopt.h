@@ -2,7 +2,7 @@
  *
  * Puts the keys of a snapshot of slots, which is loaded into a keyspace of its
  * own, among our keys: deletes keys of these slots that the snapshot does not
- * have, and makes the others by commands (engine/inject.h). A filter of up to
+ * have, and makes the others by commands (replay/inject.h). A filter of up to
  * 1 MiB comes as one RESTORE with its incarnation and expiry. A larger one
  * comes in pieces by BF.LOADCHUNK, unless it is ageing or incomplete: these two
  * have no form in pieces. Keys of other slots are not taken. Loop 0.

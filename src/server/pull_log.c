@@ -2,10 +2,10 @@
 #include "server/pull_log.h"
 
 #include "base/mem.h"
-#include "engine/excerpt.h"
-#include "engine/inject.h"
 #include "engine/logged.h"
 #include "keyspace/hash_slot.h"
+#include "replay/excerpt.h"
+#include "replay/inject.h"
 #include "server/sweep.h"
 
 #include <errno.h>

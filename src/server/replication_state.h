@@ -22,12 +22,12 @@
 #pragma once
 
 #include "base/run_clock.h"
-#include "engine/apply.h"
 #include "keyspace/gate.h"
 #include "net/link.h"
 #include "repl/backlog.h"
 #include "repl/primary.h"
 #include "repl/replica.h"
+#include "replay/apply.h"
 #include "server/role_file.h"
 #include "server/server_state.h"
 #include "server/upstream.h"

@@ -5,12 +5,12 @@
  */
 #pragma once
 
-#include "admin/stats.h"
 #include "conf/conf_load.h"
 #include "engine/defrag.h"
 #include "engine/service.h"
 #include "journal/journal.h"
 #include "keyspace/make.h"
+#include "measure/stats.h"
 #include "net/listener.h"
 #include "net/loop.h"
 #include "net/tls_context.h"

@@ -11,10 +11,10 @@
  */
 #include "server/shutdown.h"
 
-#include "admin/systemd.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/run_clock.h"
+#include "base/systemd.h"
 #include "engine/pause.h"
 #include "keyspace/gate.h"
 #include "net/loop_run.h"

@@ -5,9 +5,9 @@
  */
 #include "server/sweep.h"
 
-#include "engine/inject.h"
 #include "keyspace/slot_keys.h"
 #include "proto/compose.h"
+#include "replay/inject.h"
 
 #include <stdio.h>
 

@@ -5,13 +5,13 @@
  */
 #include "server/watch.h"
 
-#include "admin/sampler.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/reserve.h"
 #include "engine/slow.h"
+#include "measure/sampler.h"
 #include "persist/figures.h"
 #include "server/server_state.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * How a loader executes the effects of a full state. The engine does it
- * (engine/complete.h), which is above this layer.
+ * (replay/complete.h), which is above this layer.
  */
 #pragma once
 

@@ -7,7 +7,7 @@
  * was written from B to E while clients went on: each record is the copy of a
  * key at a position of its own, and the effects (B, E] of the log follow, which
  * say what happened behind that position. Where nothing changed meanwhile, B is
- * E, and there are no effects. engine/complete.h has the rules of loading.
+ * E, and there are no effects. replay/complete.h has the rules of loading.
  *
  *   header, 104 bytes; in every later version magic, version and hash keep
  *   their places, so that a newer file can be distinguished from a damaged

@@ -9,12 +9,12 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/task.h"
 #include "journal/spool.h"
 #include "keyspace/gate.h"
 #include "keyspace/make.h"
 #include "keyspace/walk.h"
 #include "snapshot/snapshot.h"
-#include "snapshot/task.h"
 
 #include <errno.h>
 #include <fcntl.h>

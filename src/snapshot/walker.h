@@ -46,7 +46,7 @@ struct walker_job {
      * caller has raised the gate, as loop 0, or nobody else has the data. */
     bool still;
     /* Only these keys, with all effects: whoever loads it picks those of the
-     * part (engine/excerpt.h). NULL: all keys. Used until the end. */
+     * part (replay/excerpt.h). NULL: all keys. Used until the end. */
     const struct walk_part *part;
     /* To a file: */
     int dir_fd;

@@ -4,15 +4,15 @@
  * length of a manifest and the manifest, two bytes length of the file "a" and
  * the file, and then the file "b"; without a manifest "a" is the AOF, or the
  * RDB of `bloomery-load rdb`. A model stands for the server,
- * in the place of tools/load_target.c. The tool touches only keys that it
+ * in the place of load/load_target.c. The tool touches only keys that it
  * brought, its transactions are balanced, and the bytes of "a" mean the same
  * however they are cut.
  */
 #include "base/err.h"
 #include "base/mem.h"
+#include "load/load_file.h"
+#include "load/load_stream.h"
 #include "target.h"
-#include "tools/load_file.h"
-#include "tools/load_stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>

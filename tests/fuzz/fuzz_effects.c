@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "check/check_world.h"
 #include "core/codec.h"
 #include "core/collision.h"
 #include "core/parts.h"
@@ -17,7 +18,6 @@
 #include "proto/inline.h"
 #include "snapshot/snapshot_whole.h"
 #include "target.h"
-#include "tools/check_world.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -6,17 +6,17 @@
  * keys of the slots come of it. A text that begins with "#" is a group as it
  * is.
  */
-#include "admin/sampler.h"
-#include "admin/stats.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "command/rows.h"
-#include "engine/inject.h"
 #include "keyspace/key_hash.h"
 #include "keyspace/make.h"
 #include "keyspace/scan.h"
+#include "measure/sampler.h"
+#include "measure/stats.h"
 #include "proto/compose.h"
 #include "proto/inline.h"
+#include "replay/inject.h"
 #include "server/pull_log.h"
 #include "target.h"
 

@@ -8,9 +8,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "command/rows.h"
-#include "engine/merge_sift.h"
 #include "proto/compose.h"
 #include "proto/inline.h"
+#include "replay/merge_sift.h"
 #include "target.h"
 
 #include <errno.h>

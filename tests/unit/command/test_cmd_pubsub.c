@@ -3,7 +3,7 @@
  * What transcripts cannot test of SUBSCRIBE and the like: without memory, or
  * with a reply above its limit, they change everything or nothing.
  */
-#include "admin/pubsub.h"
+#include "push/pubsub.h"
 
 #include "../engine/rig.h"
 

@@ -4,9 +4,9 @@
  */
 #include "base/hash.h"
 #include "dump_help.h"
-#include "engine/complete.h"
-#include "engine/excerpt.h"
 #include "life.h"
+#include "replay/complete.h"
+#include "replay/excerpt.h"
 #include "snapshot/insert.h"
 
 /* A load of what a life has saved. */

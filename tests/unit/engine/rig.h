@@ -9,18 +9,18 @@
 
 #include "../test.h"
 #include "access/users.h"
-#include "admin/sampler.h"
 #include "base/mem.h"
 #include "command/rows.h"
 #include "engine/dispatch.h"
 #include "engine/execute.h"
 #include "engine/expiry.h"
-#include "engine/replay.h"
 #include "engine/txn.h"
 #include "journal/group.h"
 #include "journal/journal.h"
 #include "keyspace/make.h"
+#include "measure/sampler.h"
 #include "proto/scan.h"
+#include "replay/replay.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,11 +5,11 @@
  */
 #pragma once
 
-#include "admin/monitor.h"
-#include "admin/pubsub.h"
-#include "admin/tracking.h"
 #include "engine/observe.h"
 #include "net/loop.h"
+#include "push/monitor.h"
+#include "push/pubsub.h"
+#include "push/tracking.h"
 #include "rig.h"
 
 /* A service with its observers, and one line for each notice that arrives:

@@ -6,8 +6,8 @@
 #include "engine/rights.h"
 
 #include "../access/users_help.h"
+#include "access/acl_log.h"
 #include "access/users.h"
-#include "admin/acl_log.h"
 #include "base/metrics.h"
 #include "rig.h"
 

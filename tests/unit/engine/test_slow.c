@@ -5,9 +5,9 @@
  */
 #include "engine/slow.h"
 
-#include "admin/slowlog.h"
 #include "base/clock.h"
 #include "engine/execute.h"
+#include "measure/slowlog.h"
 #include "rig.h"
 
 struct fixture {

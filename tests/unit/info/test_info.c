@@ -7,12 +7,12 @@
 
 #include "../test.h"
 #include "access/table.h"
-#include "admin/sampler.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "command/rows.h"
 #include "keyspace/make.h"
+#include "measure/sampler.h"
 
 #include <stdio.h>
 

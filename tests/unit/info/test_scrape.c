@@ -6,7 +6,7 @@
 #include "info/scrape.h"
 
 #include "../engine/rig.h"
-#include "admin/slowlog.h"
+#include "measure/slowlog.h"
 
 static const char *
 scrape(struct rig *rig, bool open, struct buf *text)

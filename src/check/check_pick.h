@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Finds the one state that a path has: an increment, a snapshot or a journal.
+ * Of a data directory that has a snapshot and a journal it is the one that is
+ * further in the log, as a start would load it, and a line says which. False:
+ * printed.
+ */
+#pragma once
+
+#include "check/check_file.h"
+
+bool check_pick_state(struct check *check, const char *path,
+                      enum check_kind *ret_kind, char *ret_path);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Reads one snapshot or base: its header, and optionally all its filters.
+ */
+#pragma once
+
+#include "check/check_card.h"
+#include "snapshot/snapshot_read.h"
+
+struct check_snapshot {
+    enum check_state state;
+    struct snapshot_stamp stamp;
+    bool has_stamp;
+    uint64_t file_bytes;
+    struct snapshot_error error; /* the first damage */
+
+    /* Sums over the intact filters, if the whole file was read. */
+    bool whole;
+    uint64_t keys, expiring, items, capacity;
+    uint32_t databases;                  /* highest with a key, plus one */
+    uint64_t lost_stretches, lost_bytes; /* damaged */
+    uint64_t keys_behind; /* intact ones behind the first damage */
+    uint64_t effects;     /* groups of them */
+};
+
+/* Reads the header and, if whole, everything, also behind damage. */
+void check_snapshot_look(struct check *check, int fd, bool whole,
+                         struct check_snapshot *ret_snapshot);
+
+/* Prints its card. */
+void check_snapshot_show(struct check *check, const char *path,
+                         const struct check_snapshot *snapshot);
+
+/* Prints on standard error what is wrong, if anything is. */
+void check_snapshot_complain(struct check *check, const char *path,
+                             const struct check_snapshot *snapshot);
+
+/* Moves the progress bar as far as a reader or writer has come. */
+struct check_advance {
+    struct snapshot_progress progress;
+    uint64_t shown_bytes;
+};
+void check_snapshot_advance(struct check *check, struct check_advance *advance);
+
+/* Returns the state that a result of snapshot_read means. */
+enum check_state check_snapshot_state(enum snapshot_status status);
+
+/* Returns whether it was written while clients went on: its filters are copies
+ * that only its effects complete (check_world_load). */
+bool check_snapshot_is_walked(const struct check_snapshot *snapshot);
+
+/* Does nothing: the passed_over of a snapshot_visitor that reads on behind
+ * damage. */
+void check_snapshot_leave_out(void *ctx, const struct snapshot_error *error,
+                              uint64_t from, uint64_t to);

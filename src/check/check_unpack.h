@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * restore from standard input: unpacks what check_stream.h writes.
+ */
+#pragma once
+
+#include "check/check_make.h"
+
+/* Fills the directory `out`, which is there, from standard input. Names are
+ * those of the list of files (snapshot/data_files.h), of snapshots, or of one
+ * journal. False: printed; the caller removes what was made. */
+bool check_unpack(struct check_made *made, const char *out);

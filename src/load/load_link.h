@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A connection to a server. Commands are queued and their replies read in
+ * order; nothing blocks but load_link_wait, which writes and reads on several
+ * connections, so that neither side can block the other. A failure prints why,
+ * once, and sets `failed`; from then on the link does nothing. With TLS, `out`
+ * is sealed when everything before it was written, and what arrives is opened
+ * into `in`.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "load/load.h"
+
+struct load_link {
+    struct load *load;
+    const char *address;
+    int fd;
+    struct buf in, out;
+    size_t in_at, out_at; /* bytes consumed and written */
+    struct tls *tls;      /* NULL: plain */
+    struct buf sealed;    /* records of TLS, written before `out` is sealed */
+    uint64_t awaited;     /* replies */
+    uint64_t heard_ns;
+    bool ended; /* the server has closed the connection */
+    bool failed;
+};
+
+/* Connects and logs in. False: printed, and nothing is open. */
+bool load_link_open(struct load *load, const struct load_peer *peer,
+                    struct load_link *ret_link);
+void load_link_close(struct load_link *link);
+
+/* Reads the password for a server; empty without --password-file or its like.
+ * False: printed. */
+enum { LOAD_PASSWORD_MAX = 4096 };
+bool load_link_password(struct load *load, const struct load_peer *peer,
+                        char password[LOAD_PASSWORD_MAX + 1],
+                        struct slice *ret_password);
+
+/* Prints what is wrong with the server, and sets `failed`. */
+__attribute__((format(printf, 2, 3))) void
+load_link_fail(struct load_link *link, const char *format, ...);
+
+/* ---- commands and replies ------------------------------------------------ */
+
+/* Queues a command. The words of the second form end with NULL. */
+void load_link_send(struct load_link *link, const struct slice *words,
+                    size_t count);
+void load_link_say(struct load_link *link, ...) __attribute__((sentinel));
+
+/* Queues commands that are RESP already and have `count` replies. */
+void load_link_send_raw(struct load_link *link, struct slice commands,
+                        uint64_t count);
+
+/* Returns the next reply if it has arrived, valid until the next call for this
+ * link. */
+bool load_link_next(struct load_link *link, struct slice *ret_reply);
+
+/* Waits for the next reply. False: failed. */
+bool load_link_reply(struct load_link *link, struct slice *ret_reply);
+
+/* Sends a command and waits for its reply; no other may be awaited. */
+bool load_link_ask(struct load_link *link, struct slice *ret_reply, ...)
+    __attribute__((sentinel));
+
+/* Writes and reads on the links until one of them read something, or the time
+ * is over; 0 does not wait. Returns false if any has failed, which includes a
+ * server that owes replies for too long. */
+bool load_link_wait(struct load_link *const *links, size_t count,
+                    int timeout_ms);
+
+/* ---- bytes --------------------------------------------------------------- */
+
+/* Returns the bytes that have arrived and are not consumed. */
+struct slice load_link_bytes(const struct load_link *link);
+void load_link_consume(struct load_link *link, size_t len);
+
+/* ---- replies ------------------------------------------------------------- */
+
+bool load_reply_is_error(struct slice reply);
+
+/* Returns the length for "%.*s" with which messages show a server's error. */
+int load_reply_shown(struct slice error);
+
+/* Finds a number behind the name of a field, as in INFO. */
+bool load_reply_field(struct slice reply, const char *name,
+                      uint64_t *ret_value);
+
+/* Returns the text of an error or simple string, or the bytes of a bulk string;
+ * empty for any other reply. */
+struct slice load_reply_text(struct slice reply);
+
+/* Reads an integer. False if the reply is none. */
+bool load_reply_integer(struct slice reply, int64_t *ret_value);
+
+/* Returns the first error in a reply, which may be nested in arrays, as its
+ * text; empty if there is none. */
+struct slice load_reply_find_error(struct slice reply);
+
+/* Opens an array: *ret_rest is its elements, which load_reply_element cuts off
+ * one by one. False if the reply is no array. */
+bool load_reply_array(struct slice reply, struct slice *ret_rest);
+bool load_reply_element(struct slice *rest, struct slice *ret_element);

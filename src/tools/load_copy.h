@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- *
- * server: copies the filters of a running server, one after the other.
- */
-#pragma once
-
-#include "tools/load.h"
-
-void load_copy(struct load *load);

@@ -373,14 +373,14 @@ on_group(void *ctx, const struct check_increment *increment,
     }
     if (reader->error != 0) {
         bool damaged = reader->error != ENOMEM;
+        uint64_t offset = group->begin + reader->at;
 
         (void)flush(cat);
-        tool_complain(&cat->check->tool,
-                      damaged ? CHECK_DAMAGED : CHECK_UNREADABLE,
-                      "%s: group %llu: %s at offset %llu", increment->path,
-                      (unsigned long long)group->seal.sequence,
-                      damaged ? "no command" : "no memory",
-                      (unsigned long long)(group->begin + reader->at));
+        tool_complain(
+            &cat->check->tool, damaged ? CHECK_DAMAGED : CHECK_UNREADABLE,
+            "%s: group %llu: %s at offset %llu", increment->path,
+            (unsigned long long)group->seal.sequence,
+            damaged ? "no command" : "no memory", (unsigned long long)offset);
         cat->failed = true;
         return false;
     }

@@ -245,8 +245,8 @@ TEXTS    := $(UNITS) $(SHELLS) \
 	packaging/grafana/bloomery.json:share/bloomery/grafana/bloomery.json
 # The pages for users and the files that they show, in the layout of the sources. The
 # links to other files become text.
-DOCS     := README.md CHANGELOG.md bench/RESULTS.md $(wildcard packaging/doc/*.md)
-SHOWN    := conf/bloomery.conf $(wildcard bench/plots/*.svg examples/* packaging/kubernetes/*.yaml)
+DOCS     := README.md SECURITY.md CHANGELOG.md bench/RESULTS.md $(wildcard packaging/doc/*.md)
+SHOWN    := conf/bloomery.conf bench/modules.json $(wildcard bench/plots/*.svg examples/* packaging/kubernetes/*.yaml)
 DOC      := share/doc/bloomery-server
 PUT       = install -D -m $1 $(firstword $2) $(DESTDIR)$(PREFIX)/$(lastword $2)
 PUT_TEXT  = install -D -m 644 /dev/null $(DESTDIR)$(PREFIX)/$(lastword $1) && sed \
@@ -289,7 +289,7 @@ DEB_TREE := build/deb/bloomery-$(VERSION)
 
 deb: deps-deb ## Build the Debian packages and check them with lintian, in build/deb
 	rm -rf build/deb && mkdir -p $(DEB_TREE)
-	cp -a CHANGELOG.md LICENSE Makefile README.md bench conf examples include packaging src $(DEB_TREE)
+	cp -a CHANGELOG.md LICENSE Makefile README.md SECURITY.md bench conf examples include packaging src $(DEB_TREE)
 	cp -a packaging/debian $(DEB_TREE)
 	awk -v release=$(VERSION) -v now="$$(date -R -r CHANGELOG.md)" -f packaging/debian/changelog.awk CHANGELOG.md \
 	  > $(DEB_TREE)/debian/changelog
@@ -303,7 +303,7 @@ RPM_TREE := build/rpm/bloomery-$(VERSION)
 
 rpm: deps-rpm ## Build the RPM packages, in build/rpm
 	rm -rf build/rpm && mkdir -p $(RPM_TREE) build/rpm/SOURCES
-	cp -a CHANGELOG.md LICENSE Makefile README.md bench conf examples include packaging src $(RPM_TREE)
+	cp -a CHANGELOG.md LICENSE Makefile README.md SECURITY.md bench conf examples include packaging src $(RPM_TREE)
 	tar -C build/rpm -czf build/rpm/SOURCES/bloomery-$(VERSION).tar.gz bloomery-$(VERSION)
 	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u WERROR -u CI rpmbuild -bb --nodeps --quiet \
 	  -D '_topdir $(CURDIR)/build/rpm' packaging/rpm/bloomery.spec
@@ -439,6 +439,15 @@ coverage: ## Print the line coverage of parsers and loaders by unit tests and fu
 bench: deps-bench $(SERVER) $(BENCH) $(SHIM) ## Measure for 16 minutes and write bench/RESULTS.md; QUICK=1: a smoke test
 	$(PYTHON) bench/report.py --build $(B) $(if $(QUICK),--quick)
 
+plots: ## Draw the README's plot from bench/modules.json; BENCH_MODULE=FILE: measure, draw in build/plots
+ifdef BENCH_MODULE
+	$(MAKE) deps-bench all $(BENCH)
+	$(PYTHON) bench/peers.py --build $(B) --json build/modules.json
+	bench/modules.py --measured build/modules.json --into build/plots
+else
+	bench/modules.py
+endif
+
 bench-all: bench $(PEERS) ## Run bench, then the longer parts: journal, snapshots, replicas, clusters
 	$(PYTHON) bench/persist.py
 	$(PYTHON) bench/replication.py
@@ -546,7 +555,7 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check package-check test check model converse crash replicas stops states power-loss out-of-memory simulate simulate-cluster walk handovers crossings failovers cluster pins clients fuzz coverage bench bench-all lint format units-check rpm deps-rpm \
+.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check package-check test check model converse crash replicas stops states power-loss out-of-memory simulate simulate-cluster walk handovers crossings failovers cluster pins clients fuzz coverage bench bench-all plots lint format units-check rpm deps-rpm \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

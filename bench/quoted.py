@@ -74,7 +74,7 @@ PUBLISHED = [
 # Our own measurement beside the modules, which no package registry has. README.md has
 # its table and conditions.
 MODULES = (
-    "RedisBloom and valkey-bloom take 1.0 to 1.1 times the CPU of Bloomery without a "
-    "pipeline, 1.7 to 2.1 times in pipelines of 16, 5.6 to 6.9 times in pipelines of "
-    "100, and 4.5 to 7.9 times in BF.MADD and BF.MEXISTS of 100 items (23 November 2026, "
+    "RedisBloom and valkey-bloom take 1.1 to 1.2 times the CPU of Bloomery without a "
+    "pipeline, 1.9 to 2.5 times in pipelines of 16, 5.6 to 8.2 times in pipelines of "
+    "100, and 4.9 to 8.6 times in BF.MADD and BF.MEXISTS of 100 items (28 November 2026, "
     "[table](../README.md#beside-the-modules)).")

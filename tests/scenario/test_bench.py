@@ -21,6 +21,7 @@ sys.path.append(str(BENCH))
 
 import callprofile  # noqa: E402  pylint: disable=wrong-import-position
 import compare  # noqa: E402  pylint: disable=wrong-import-position
+import modules  # noqa: E402  pylint: disable=wrong-import-position
 import peers  # noqa: E402  pylint: disable=wrong-import-position
 import pins  # noqa: E402  pylint: disable=wrong-import-position
 import plots  # noqa: E402  pylint: disable=wrong-import-position
@@ -108,6 +109,27 @@ def test_plots_need_their_table(tmp_path):
     assert "one &quot;filter&quot;" in picture.read_text() \
         or 'one "filter"' in picture.read_text()
     assert plots.draw("memory", found, tmp_path) is None
+
+
+def test_the_readme_shows_the_kept_figures(tmp_path):
+    figures = json.loads((BENCH / "modules.json").read_text())
+    assert modules.table(figures) in (TOP / "README.md").read_text()
+    for theme in ("light", "dark"):
+        kept = (BENCH / "plots" / ("modules-%s.svg" % theme)).read_text()
+        assert modules.draw(figures, theme) == kept, "make plots"
+
+
+def test_measured_figures_are_drawn_as_the_kept_ones_are(tmp_path):
+    table = tables.table("peers-module", "", ["workload", "Bloomery", "theirs", "times", ""])
+    for command, pipeline in peers.BESIDE_MODULE:
+        many = " of 100" if command.startswith("m") else ""
+        table["rows"].append(["BF.%s%s, pipeline %d" % (command.upper(), many, pipeline),
+                              100.0, 250.0, 2.5, ""])
+    tables.save(tmp_path / "found.json", [table])
+    subprocess.run([BENCH / "modules.py", "--measured", tmp_path / "found.json",
+                    "--into", tmp_path], check=True)
+    picture = (tmp_path / "modules-light.svg").read_text()
+    assert picture.count(">2.5<") == 8 and "batches of 100, pipelines of 16" in picture
 
 
 @pytest.mark.parametrize("script", ["peers.py", "classics.py", "report.py"])

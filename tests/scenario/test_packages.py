@@ -189,8 +189,8 @@ def test_every_copied_path_exists():
     copied = {word for n, t in build if n == "COPY" for word in t.split()[:-1]}
     used = set(re.findall(r"\b(conf|include|packaging|src|examples|bench)/", " ".join(
         re.findall(r"^[A-Z]+ +:?= .*", MAKEFILE.replace("\\\n", " "), re.M))))
-    assert copied == {"CHANGELOG.md", "Makefile", "README.md", "bench", "conf",
-                      "examples", "include", "packaging", "src"} and \
+    assert copied == {"CHANGELOG.md", "Makefile", "README.md", "SECURITY.md", "bench",
+                      "conf", "examples", "include", "packaging", "src"} and \
         {"include", "packaging", "src"} <= used
 
 

@@ -81,7 +81,7 @@ def test_the_index_names_every_page():
 
 
 def test_the_readme_is_short():
-    assert len((servers.TOP / "README.md").read_text().split()) <= 1500
+    assert len((servers.TOP / "README.md").read_text().split()) <= 900
 
 
 def plan_text(rate, capacity):

@@ -4,6 +4,7 @@
  */
 #include "base/task.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -11,6 +12,7 @@
 
 #include <pthread.h>
 #include <stddef.h>
+#include <time.h>
 
 struct task {
     pthread_t thread;
@@ -20,8 +22,23 @@ struct task {
     pthread_cond_t work, idle;
     void (*fn)(void *arg); /* NULL: no task */
     void *arg;
+    uint64_t not_before_ns; /* of clock_mono_ns; 0: at once */
     bool stop;
 };
+
+/* Waits for the task's time. Under the mutex, which it unlocks meanwhile. */
+static void
+wait_for_time(struct task *task)
+{
+    while (!task->stop && task->not_before_ns > clock_mono_ns()) {
+        const struct timespec until = {
+            .tv_sec = (time_t)(task->not_before_ns / 1000000000),
+            .tv_nsec = (long)(task->not_before_ns % 1000000000)
+        };
+
+        (void)pthread_cond_timedwait(&task->work, &task->mutex, &until);
+    }
+}
 
 static void *
 run(void *arg)
@@ -36,6 +53,7 @@ run(void *arg)
         if (task->fn == NULL) {
             break;
         }
+        wait_for_time(task);
         pthread_mutex_unlock(&task->mutex);
         task->fn(task->arg); /* both are unchanged until fn is NULL */
         pthread_mutex_lock(&task->mutex);
@@ -54,11 +72,15 @@ struct task *
 task_new(const char *name, void (*done)(void *ctx), void *ctx)
 {
     struct task *task = mem_zalloc(sizeof(*task));
+    pthread_condattr_t monotonic;
 
     task->done = done;
     task->ctx = ctx;
     CHECK(pthread_mutex_init(&task->mutex, NULL) == 0);
-    CHECK(pthread_cond_init(&task->work, NULL) == 0);
+    CHECK(pthread_condattr_init(&monotonic) == 0);
+    CHECK(pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0);
+    CHECK(pthread_cond_init(&task->work, &monotonic) == 0);
+    pthread_condattr_destroy(&monotonic);
     CHECK(pthread_cond_init(&task->idle, NULL) == 0);
     thread_must_start(&task->thread, name, run, task);
     return task;
@@ -82,12 +104,29 @@ task_free(struct task *task)
 }
 
 void
-task_start(struct task *task, void (*fn)(void *arg), void *arg)
+task_start_at(struct task *task, void (*fn)(void *arg), void *arg,
+              uint64_t not_before_ns)
 {
     pthread_mutex_lock(&task->mutex);
     CHECK(task->fn == NULL && fn != NULL);
     task->fn = fn;
     task->arg = arg;
+    task->not_before_ns = not_before_ns;
+    pthread_cond_signal(&task->work);
+    pthread_mutex_unlock(&task->mutex);
+}
+
+void
+task_start(struct task *task, void (*fn)(void *arg), void *arg)
+{
+    task_start_at(task, fn, arg, 0);
+}
+
+void
+task_hurry(struct task *task)
+{
+    pthread_mutex_lock(&task->mutex);
+    task->not_before_ns = 0;
     pthread_cond_signal(&task->work);
     pthread_mutex_unlock(&task->mutex);
 }

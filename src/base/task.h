@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A thread for disk work that need not be fast: manifests, new files, removing
- * old ones, restoring huge pages. Loop 0 gives it one task at a time, and is
- * called when it is done.
+ * old ones, restoring huge pages. Its owner, usually loop 0, gives it one task
+ * at a time, and is called when it is done.
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct task;
 
@@ -15,11 +16,18 @@ struct task;
  * message. */
 struct task *task_new(const char *name, void (*done)(void *ctx), void *ctx);
 
-/* Waits for the task that runs, then ends the thread. NULL is fine. */
+/* Waits for the task that runs, then ends the thread. A task that waits for its
+ * time runs at once. NULL is fine. */
 void task_free(struct task *task);
 
-/* Runs fn(arg) on the thread. The previous task must have ended. */
+/* Runs fn(arg) on the thread. The previous task must have ended; done may start
+ * the next one. */
 void task_start(struct task *task, void (*fn)(void *arg), void *arg);
+
+/* Does so at this time of clock_mono_ns, or at once after task_hurry. */
+void task_start_at(struct task *task, void (*fn)(void *arg), void *arg,
+                   uint64_t not_before_ns);
+void task_hurry(struct task *task);
 
 /* True from task_start until fn has returned. */
 bool task_is_running(struct task *task);

@@ -6,42 +6,43 @@
 #include "base/file_room.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/metrics.h"
-#include "base/thread.h"
+#include "base/task.h"
+#include "persist/retry.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 
-enum { RETRY_MS_MIN = 100, RETRY_MS_MAX = 5000, TEXT_BYTES_MAX = 2 << 20 };
+enum { TEXT_BYTES_MAX = 2 << 20 };
+#define RETRY_FIRST_NS 100000000ULL
+#define RETRY_MAX_NS   5000000000ULL
 
 struct kept_file {
     struct kept_file_options options;
     char *dir;
-    pthread_t thread;
-    pthread_mutex_t mutex; /* guards what follows */
-    pthread_cond_t work;
+    struct task *task;
+    pthread_mutex_t mutex; /* guards what follows; before the task's */
     char *newest;
     bool stop;
+    bool started;   /* the task, until its `done` */
     uint64_t asked; /* the last ticket */
-    /* The thread's: the last tickets that it attempted and that it stored. */
+    /* The task's: the last tickets that it attempted and that it stored. */
     _Atomic uint64_t tried, kept;
-    uint64_t retry_ms; /* pause before the next attempt; 0: none has failed */
-    bool roomless;     /* there should be room, and is none */
+    struct retry retry; /* of writes that failed */
+    bool roomless;      /* there should be room, and is none */
 };
 
 /* Reserves blocks for the next text. The disk may be full: then later attempts
- * do it. Under the mutex, which it unlocks meanwhile. */
+ * do it. */
 static void
-make_room(struct kept_file *file)
+make_room(void *arg)
 {
+    struct kept_file *file = arg;
     int fd = -1;
     int error;
 
     if (file->options.room_bytes == 0) {
         return;
     }
-    pthread_mutex_unlock(&file->mutex);
     error = file_open_dir(file->dir, false, &fd);
     if (error == 0) {
         error =
@@ -56,7 +57,6 @@ make_room(struct kept_file *file)
                  file->dir, file->options.name, strerror(error));
     }
     file->roomless = error != 0;
-    pthread_mutex_lock(&file->mutex);
 }
 
 /* Replaces the file. Returns 0 or errno. */
@@ -83,81 +83,81 @@ log_outcome(const struct kept_file *file, int error)
         log_repeated(LOG_ERROR, "server.kept", file->options.failed_event,
                      "file=\"%s/%s\" reason=\"%s\"", file->dir,
                      file->options.name, strerror(error));
-    } else if (file->retry_ms > 0) {
+    } else if (file->retry.failures > 0) {
         log_notice("server.kept", file->options.mended_event, "file=\"%s/%s\"",
                    file->dir, file->options.name);
     }
 }
 
-static uint64_t
-next_retry_ms(uint64_t retry_ms)
-{
-    if (retry_ms == 0) {
-        return RETRY_MS_MIN;
-    }
-    return retry_ms < RETRY_MS_MAX / 2 ? retry_ms * 2 : RETRY_MS_MAX;
-}
-
-/* Stores the newest text. Under the mutex, which it unlocks meanwhile. */
 static void
-attempt(struct kept_file *file)
+note_outcome(struct kept_file *file, uint64_t ticket, int error)
 {
-    char *text = mem_copy_text(slice_of(file->newest));
-    uint64_t ticket = file->asked;
-    int error;
-
-    pthread_mutex_unlock(&file->mutex);
-    error = store(file, text);
-    mem_free(text);
     log_outcome(file, error);
-    file->retry_ms = error != 0 ? next_retry_ms(file->retry_ms) : 0;
-    if (error == 0) {
+    if (error != 0) {
+        retry_failed(&file->retry, RETRY_FIRST_NS, RETRY_MAX_NS);
+    } else {
+        file->retry = (struct retry){ 0 };
         atomic_store(&file->kept, ticket);
     }
     atomic_store(&file->tried, ticket);
     file->options.written(file->options.ctx);
-    pthread_mutex_lock(&file->mutex);
 }
 
-/* Waits for a new text, or for the time of the next attempt. Under the
- * mutex. */
+/* Stores the newest text, if it is not on the disk, and makes room. */
 static void
-wait_for_work(struct kept_file *file)
-{
-    uint64_t pause_ms = file->retry_ms > 0 ? file->retry_ms
-                        : file->roomless   ? RETRY_MS_MAX
-                                           : 0;
-    uint64_t until_ns = clock_mono_ns() + pause_ms * 1000000;
-    struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000),
-                              .tv_nsec = (long)(until_ns % 1000000000) };
-    int rc = 0;
-
-    while (!file->stop && file->asked == file->tried && rc == 0) {
-        rc = pause_ms > 0
-                 ? pthread_cond_timedwait(&file->work, &file->mutex, &until)
-                 : pthread_cond_wait(&file->work, &file->mutex);
-    }
-}
-
-static void *
-run(void *arg)
+attempt(void *arg)
 {
     struct kept_file *file = arg;
-    bool stop = false;
+    char *text = NULL;
+    uint64_t ticket;
 
     pthread_mutex_lock(&file->mutex);
-    make_room(file);
-    while (!stop) {
-        wait_for_work(file);
-        stop = file->stop;
-        if (file->asked > file->kept) {
-            attempt(file);
-        }
-        make_room(file);
+    ticket = file->asked;
+    if (ticket > file->kept) {
+        text = mem_copy_text(slice_of(file->newest));
     }
     pthread_mutex_unlock(&file->mutex);
-    metric_thread_exit();
-    return NULL;
+    if (text != NULL) {
+        note_outcome(file, ticket, store(file, text));
+        mem_free(text);
+    }
+    make_room(file);
+}
+
+/* Starts the next attempt: at once for a new text, later for a text that could
+ * not be written, or for room. */
+static void
+on_attempted(void *ctx)
+{
+    struct kept_file *file = ctx;
+    uint64_t time_ns = 0;
+    bool is_new;
+
+    pthread_mutex_lock(&file->mutex);
+    is_new = file->asked > file->tried;
+    if (!is_new) {
+        time_ns = file->asked > file->kept ? file->retry.not_before_ns
+                                           : clock_mono_ns() + RETRY_MAX_NS;
+    }
+    file->started =
+        is_new || (!file->stop && (file->asked > file->kept || file->roomless));
+    if (file->started) {
+        task_start_at(file->task, attempt, file, time_ns);
+    }
+    pthread_mutex_unlock(&file->mutex);
+}
+
+/* Under the mutex: passes the newest text to the task. Returns its ticket. */
+static uint64_t
+ask(struct kept_file *file)
+{
+    if (file->started) {
+        task_hurry(file->task);
+    } else {
+        task_start(file->task, attempt, file);
+        file->started = true;
+    }
+    return ++file->asked;
 }
 
 /* Reads the text that an earlier life has left, if there is one. Its owner has
@@ -184,17 +184,14 @@ struct kept_file *
 kept_file_new(const struct kept_file_options *options)
 {
     struct kept_file *file = mem_zalloc(sizeof(*file));
-    pthread_condattr_t monotonic;
 
     file->options = *options;
     file->dir = mem_copy_text(slice_of(options->dir));
     file->newest = read_text(options);
     CHECK(pthread_mutex_init(&file->mutex, NULL) == 0);
-    CHECK(pthread_condattr_init(&monotonic) == 0);
-    CHECK(pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0);
-    CHECK(pthread_cond_init(&file->work, &monotonic) == 0);
-    pthread_condattr_destroy(&monotonic);
-    thread_must_start(&file->thread, options->thread, run, file);
+    file->task = task_new(options->thread, on_attempted, file);
+    file->started = true;
+    task_start(file->task, make_room, file);
     return file;
 }
 
@@ -206,10 +203,8 @@ kept_file_free(struct kept_file *file)
     }
     pthread_mutex_lock(&file->mutex);
     file->stop = true;
-    pthread_cond_signal(&file->work);
     pthread_mutex_unlock(&file->mutex);
-    CHECK(pthread_join(file->thread, NULL) == 0);
-    pthread_cond_destroy(&file->work);
+    task_free(file->task);
     pthread_mutex_destroy(&file->mutex);
     mem_free(file->newest);
     mem_free(file->dir);
@@ -226,9 +221,7 @@ kept_file_write(struct kept_file *file, struct slice text)
     pthread_mutex_lock(&file->mutex);
     old = file->newest;
     file->newest = copy;
-    file->asked++;
-    ticket = file->asked;
-    pthread_cond_signal(&file->work);
+    ticket = ask(file);
     pthread_mutex_unlock(&file->mutex);
     mem_free(old);
     return ticket;
@@ -241,8 +234,7 @@ kept_file_write_again(struct kept_file *file)
 
     pthread_mutex_lock(&file->mutex);
     if (file->newest != NULL) {
-        ticket = ++file->asked;
-        pthread_cond_signal(&file->work);
+        ticket = ask(file);
     }
     pthread_mutex_unlock(&file->mutex);
     return ticket;

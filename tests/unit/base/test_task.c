@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../test.h"
+#include "base/clock.h"
 #include "base/task.h"
 
 #include <pthread.h>
@@ -82,4 +83,34 @@ TEST(task_free_waits_for_the_task_that_runs)
     assert_int_equal(atomic_load(&trace.ran), 1);
     assert_int_equal(atomic_load(&trace.told), 1);
     task_free(NULL);
+}
+
+TEST(a_task_waits_for_its_time)
+{
+    struct trace trace = { 0 };
+    struct task *task = task_new("task", tell, &trace);
+    uint64_t time_ns = clock_mono_ns() + 20000000;
+
+    task_start_at(task, work, &trace, time_ns);
+    task_wait(task);
+    assert_int_equal(atomic_load(&trace.ran), 1);
+    assert_true(clock_mono_ns() >= time_ns);
+    task_free(task);
+}
+
+TEST(a_task_that_waits_can_be_hurried_and_is_not_lost_at_the_end)
+{
+    struct trace trace = { 0 };
+    struct task *task = task_new("task", tell, &trace);
+
+    task_hurry(task); /* nothing waits */
+    task_start_at(task, work, &trace, UINT64_MAX);
+    assert_true(task_is_running(task));
+    task_hurry(task);
+    task_wait(task);
+    assert_int_equal(atomic_load(&trace.ran), 1);
+    task_start_at(task, work, &trace, UINT64_MAX);
+    task_free(task);
+    assert_int_equal(atomic_load(&trace.ran), 2);
+    assert_int_equal(atomic_load(&trace.told), 2);
 }

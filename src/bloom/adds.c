@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bloom/adds.h"
 
+#include "base/mem.h"
 #include "engine/execute.h"
 #include "engine/keys.h"
 #include "keyspace/redo.h"
@@ -10,6 +11,64 @@ enum {
     END_BYTES = 320,  /* an error, and the header */
     WORDS_EACH = 2    /* a place and an item */
 };
+
+/* ---- pages --------------------------------------------------------------- */
+
+/* Hashes a batch of at most BLOOM_BATCH_MAX items, for adds. */
+static void
+hash_batch(const struct bloom *bloom, const struct slice *items, size_t count,
+           struct bloom_hash *ret_hashes)
+{
+    bloom_make_hash(bloom, items, 1, count, ret_hashes);
+    bloom_touch(bloom, ret_hashes, count);
+}
+
+/* One piece of adds_touch(), from item *AT on. */
+static enum err
+touch_some(const struct request *req, const struct bloom *bloom,
+           const struct slice *items, size_t count, size_t *at)
+{
+    struct bloom_hash hashes[BLOOM_BATCH_MAX];
+
+    while (*at < count) {
+        size_t left = count - *at;
+        size_t some = left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX;
+
+        hash_batch(bloom, items + *at, some, hashes);
+        *at += some;
+        if (*at < count && request_is_late(req)) {
+            return ERR_AGAIN;
+        }
+    }
+    return OK;
+}
+
+/* The filter may change between two pieces, or go. That makes the rest slower
+ * or needless, but never wrong. */
+enum err
+adds_touch(struct request *req, const struct slice *items, size_t count)
+{
+    enum { FEW = 4 * BLOOM_BATCH_MAX }; /* items that are always one piece */
+    size_t *at = request_resumed(req);
+    const struct entry *entry;
+
+    if (count <= FEW || req->obey || !request_may_pause(req)) {
+        return OK;
+    }
+    entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+    if (entry == NULL || bloom_make_is_unready(&entry->bloom) ||
+        !bloom_is_fresh(&entry->bloom)) {
+        return OK;
+    }
+    if (at == NULL) {
+        at = mem_try_zalloc(sizeof(*at));
+    }
+    return at == NULL
+               ? OK
+               : request_end_piece(
+                     req, touch_some(req, &entry->bloom, items, count, at), at,
+                     mem_free, sizeof(*at));
+}
 
 /* ---- effects of new items ------------------------------------------------ */
 
@@ -64,7 +123,7 @@ add_batch(struct request *req, struct bloom *bloom, const struct slice *items,
     enum bloom_status status;
 
     *ret_done = 0;
-    bloom_make_hash(bloom, items, 1, count, hashes);
+    hash_batch(bloom, items, count, hashes);
     status = bloom_add_batch(bloom, bloom_make_env(req), hashes, count,
                              ret_added, ret_done);
     bloom_make_reply_many(req, ret_added, *ret_done);
@@ -156,7 +215,7 @@ add_placed(struct request *req, struct bloom *bloom,
         size_t count = left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX;
         size_t done = 0;
 
-        bloom_make_hash(bloom, items, 1, count, hashes);
+        hash_batch(bloom, items, count, hashes);
         while (done < count && status == BLOOM_OK) {
             uint16_t layer;
 
@@ -206,7 +265,7 @@ renew_batch(struct request *req, struct bloom *bloom, struct slices items,
     enum bloom_status status = BLOOM_OK;
     size_t done = 0;
 
-    bloom_make_hash(bloom, items.at, 1, items.count, hashes);
+    hash_batch(bloom, items.at, items.count, hashes);
     while (done < items.count && status == BLOOM_OK) {
         bool change = false;
 

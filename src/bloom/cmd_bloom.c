@@ -248,6 +248,7 @@ cmd_bf_add_many(struct request *req, const struct slice *argv, uint32_t count)
     count = together(bloom, count);
     bloom_get_info(bloom, &before);
     hashes = hashes_of(req, bloom, argv, count, own);
+    bloom_touch(bloom, hashes, count);
     /* The handler meets the error that stops the batch again, and replies. */
     (void)bloom_add_batch(bloom, bloom_make_env(req), hashes, count, added,
                           &done);
@@ -338,6 +339,9 @@ cmd_bf_madd(struct request *req)
     struct bloom_insert insert = { .items = adds.items, .count = adds.count };
     struct bloom *bloom;
 
+    if (err == OK) {
+        err = adds_touch(req, adds.items, adds.count);
+    }
     if (err != OK) {
         return err;
     }

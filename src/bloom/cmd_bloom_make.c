@@ -149,6 +149,9 @@ cmd_bf_insert(struct request *req)
     if (err == OK) {
         err = validate_target(req, &insert);
     }
+    if (err == OK) {
+        err = adds_touch(req, insert.items, insert.count);
+    }
     if (err != OK) {
         return err;
     }

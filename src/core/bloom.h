@@ -30,6 +30,16 @@ double bloom_asked_rate(const struct bloom *bloom, uint32_t index);
  * new layer, whose pages the kernel clears when they are first touched. */
 size_t bloom_together(const struct bloom *bloom);
 
+/* Returns whether many small pages of a large newest layer are untouched. The
+ * kernel clears a page when it is first written, which takes 1 to 2 us. */
+bool bloom_is_fresh(const struct bloom *bloom);
+
+/* Has the kernel clear the pages that adds of these items will write, if the
+ * filter is fresh: by one page fault each, where the adds, which read first,
+ * would cause two. For the writer, before the adds. */
+void bloom_touch(const struct bloom *bloom, const struct bloom_hash *hashes,
+                 size_t count);
+
 /* Returns the lines of one layer, one stripe after the other: lines x stripes x
  * 64 bytes, with words in the machine's byte order. NULL if there is no such
  * layer. */

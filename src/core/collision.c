@@ -195,6 +195,22 @@ collision_prefetch(const struct layer *layer, struct bloom_hash hash,
 }
 
 void
+collision_touch(const struct layer *layer, struct bloom_hash hash)
+{
+    struct line *stripe = layer->lines;
+    uint64_t lines = stripe_lines(layer);
+
+    for (uint32_t i = 0; i < layer->stripes; i++) {
+        struct spot spot = find_spot(layer, stripe, hash.high);
+
+        line_touch(spot.line->words);
+        line_touch(spot.collided);
+        stripe += lines;
+        hash = next_stripe(hash);
+    }
+}
+
+void
 collision_contains_many(const struct layer *layer,
                         const struct bloom_hash *hashes, size_t count,
                         bool *ret_found)

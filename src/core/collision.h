@@ -70,4 +70,5 @@ size_t collision_add_many(struct layer *layer, const struct bloom_hash *hashes,
 void collision_prefetch_many(const struct layer *layer,
                              const struct bloom_hash *hashes, size_t count,
                              uint32_t stripes);
+void collision_touch(const struct layer *layer, struct bloom_hash hash);
 uint64_t collision_layer_bytes(const struct layer *layer);

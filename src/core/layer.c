@@ -91,6 +91,18 @@ prefetch_one(const struct layer *layer, struct bloom_hash hash,
     }
 }
 
+static void
+striped_touch(const struct layer *layer, struct bloom_hash hash)
+{
+    struct line *stripe = layer->lines;
+
+    for (uint32_t i = 0; i < layer->stripes; i++) {
+        line_touch(stripe[mulhi64(hash.high, layer->line_count)].words);
+        stripe += layer->line_count;
+        hash.high *= LINE_STEP;
+    }
+}
+
 static bool
 striped_contains(const struct layer *layer, struct bloom_hash hash)
 {
@@ -204,7 +216,7 @@ striped_products(const struct line *lines, size_t count)
         .contains = striped_contains, .add = striped_add,                      \
         .prefetch = striped_prefetch, .contains_many = striped_contains_many,  \
         .add_many = striped_add_many, .prefetch_many = striped_prefetch_many,  \
-        .bytes = striped_bytes, .ones = striped_ones,                          \
+        .touch = striped_touch, .bytes = striped_bytes, .ones = striped_ones,  \
         .products = striped_products,                                          \
     }
 
@@ -271,6 +283,16 @@ bits_bytes(const struct layer *layer)
         }                                                                      \
     }                                                                          \
                                                                                \
+    static void NAME##_touch(const struct layer *layer,                        \
+                             struct bloom_hash hash)                           \
+    {                                                                          \
+        uint64_t *words = layer->lines->words;                                 \
+                                                                               \
+        for (uint32_t i = 0; i < layer->stripes; i++) {                        \
+            line_touch(&words[(POSITION) / 64]);                               \
+        }                                                                      \
+    }                                                                          \
+                                                                               \
     static void NAME##_contains_many(const struct layer *layer,                \
                                      const struct bloom_hash *hashes,          \
                                      size_t count, bool *ret_found)            \
@@ -307,7 +329,7 @@ bits_bytes(const struct layer *layer)
         .contains = NAME##_contains, .add = NAME##_add,                        \
         .prefetch = NAME##_prefetch, .contains_many = NAME##_contains_many,    \
         .add_many = NAME##_add_many, .prefetch_many = NAME##_prefetch_many,    \
-        .bytes = bits_bytes, .ones = striped_ones,                             \
+        .touch = NAME##_touch, .bytes = bits_bytes, .ones = striped_ones,      \
         .products = striped_products,                                          \
     }
 
@@ -325,6 +347,7 @@ struct layer_ops layer_ops[BLOOM_KINDS] = {
                           .contains_many = collision_contains_many,
                           .add_many = collision_add_many,
                           .prefetch_many = collision_prefetch_many,
+                          .touch = collision_touch,
                           .bytes = collision_layer_bytes,
                           .ones = striped_ones,
                           .products = striped_products },
@@ -462,6 +485,7 @@ static const struct layer_ops avx2_ops = {
     .contains_many = avx2_contains_many,
     .add_many = avx2_add_many,
     .prefetch_many = striped_prefetch_many,
+    .touch = striped_touch,
     .bytes = striped_bytes,
     .ones = popcnt_ones,
     .products = popcnt_products,

@@ -42,6 +42,8 @@ struct layer_ops {
     /* Fetches the lines that the first STRIPES steps of a lookup read. */
     void (*prefetch)(const struct layer *layer, struct bloom_hash hash,
                      uint32_t stripes);
+    /* Makes the kernel clear the pages that an add of the item will write. */
+    void (*touch)(const struct layer *layer, struct bloom_hash hash);
     /* Do the same for COUNT hashes in order, without a call for each. add_many
      * returns how many of its answers are true. */
     void (*contains_many)(const struct layer *layer,
@@ -92,6 +94,15 @@ static inline uint64_t
 line_bit(uint64_t low, unsigned i)
 {
     return (uint64_t)1 << ((low >> (16 + 6 * i)) & 63);
+}
+
+/* Writes a zero over a zero, and nothing over anything else. The first access
+ * to a page of a new mapping must be a write: after a read, which maps the page
+ * of zeros, a write is a second page fault. */
+static inline void
+line_touch(uint64_t *word)
+{
+    (void)__sync_bool_compare_and_swap(word, 0, 0);
 }
 
 static inline bool

@@ -6,6 +6,7 @@
 #include "bloom/adds.h"
 
 #include "../engine/dump_help.h"
+#include "../engine/pieces_help.h"
 #include "../engine/rig.h"
 
 enum { ITEMS = 60, ITEMS_MOST = 150, COMMANDS = 3000 };
@@ -74,6 +75,51 @@ TEST(effects_make_the_same_filter_again)
     check_replay("BF.RESERVE k 0.1 4 DELETABLE 1", &rng);
     check_replay("BF.RESERVE k 0.0001 3 DELETABLE 8 EXPANSION 1", &rng);
     check_replay("BF.RESERVE k 0.2 20 NONSCALING DELETABLE 4", &rng);
+}
+
+/* The kernel clears a page for nearly each item. Other clients wait for some of
+ * these pages only, and the adds are still one step and one effect. */
+TEST(many_items_get_the_pages_of_a_fresh_filter_in_pieces)
+{
+    enum { MANY = 20000, PIECES_MIN = 3 };
+    static const char *const heads[] = { "BF.MADD k", "BF.INSERT k ITEMS" };
+    struct rig *rig = rig_new();
+
+    rig->service.limits.multi_bytes_max = 64 << 20;
+    for (size_t i = 0; i < 2; i++) {
+        run_text(rig, "BF.RESERVE k 0.01 80000000", false);
+        effects_clear(rig);
+        assert_true(call(rig, heads[i], 0, MANY) >= PIECES_MIN);
+        assert_true(ones(rig, MANY) > MANY - 10);
+        effects_take(rig);
+        assert_int_equal(1, rig->effects.count);
+        assert_int_equal(1, call(rig, heads[i], MANY, 256));
+        (void)call(rig, "MULTI", 0, 0);
+        (void)call(rig, heads[i], 2 * MANY, MANY);
+        assert_int_equal(1, call(rig, "EXEC", 0, 0));
+        (void)call(rig, "DEL k", 0, 0);
+    }
+    rig_free(rig);
+}
+
+TEST(a_fresh_filter_may_go_between_two_pieces)
+{
+    enum { MANY = 20000 };
+    struct rig *rig = rig_new();
+    struct command_text command;
+
+    run_text(rig, "BF.RESERVE k 0.01 80000000", false);
+    put(&command, "BF.MADD k", 0, MANY);
+    rig->out.len = 0;
+    assert_int_equal(0,
+                     dispatch_batch(rig->worker, &rig->session, &command.batch,
+                                    0, UINT64_MAX, &rig->out));
+    assert_non_null(rig->session.again);
+    remove_key(rig, "k");
+    assert_int_equal(1, run(rig, &command));
+    assert_true(ones(rig, MANY) > MANY * 9 / 10);
+    drop(&command);
+    rig_free(rig);
 }
 
 /* The reply of an add that fails is shorter, and the effect has what came

@@ -9,6 +9,8 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "../test.h"
 #include "help.h"
@@ -645,4 +647,75 @@ TEST(an_outline_hashes_as_its_filter)
     assert_false(bloom_hashes_alike(other, &outline));
     bloom_free(other, NULL);
     bloom_free(bloom, NULL);
+}
+
+/* ---- pages --------------------------------------------------------------- */
+
+static void *
+map_small_pages(void *ctx, size_t bytes)
+{
+    void *lines = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)ctx;
+    assert_true(lines != MAP_FAILED);
+    (void)madvise(lines, bytes, MADV_NOHUGEPAGE);
+    return lines;
+}
+
+static void
+unmap(void *ctx, void *lines, size_t bytes)
+{
+    (void)ctx;
+    assert_int_equal(0, munmap(lines, bytes));
+}
+
+static long
+faults(void)
+{
+    struct rusage usage;
+
+    assert_int_equal(0, getrusage(RUSAGE_THREAD, &usage));
+    return usage.ru_minflt;
+}
+
+/* Touching costs a page fault for each page that adds will write, and the adds
+ * then cost none. It changes nothing. */
+TEST(adds_find_the_pages_that_were_touched)
+{
+    enum { COUNT = 1000, OTHER_FAULTS = 100 };
+
+    for (uint32_t kind = 0; kind < BLOOM_KINDS; kind++) {
+        struct fault_heap heap = { 0 };
+        struct bloom_env env = fault_env(&heap);
+        struct bloom_params params = params_of(20 * 1000 * 1000, 0.01, 2);
+        struct bloom_hash hashes[COUNT];
+        struct bloom *bloom;
+        bool added;
+        long before;
+
+        env.alloc_lines = map_small_pages;
+        env.free_lines = unmap;
+        set_kind(&params, kind);
+        bloom = make(&params, &env);
+        for (unsigned i = 0; i < COUNT; i++) {
+            hashes[i] = hash_id(bloom, i);
+        }
+        assert_true(bloom_is_fresh(bloom));
+        before = faults();
+        bloom_touch(bloom, hashes, COUNT);
+        assert_true(faults() - before > COUNT - COUNT / 4);
+        before = faults();
+        for (unsigned i = 0; i < COUNT; i++) {
+            assert_false(bloom_contains(bloom, hashes[i]) && i == 0);
+            assert_int_equal(BLOOM_OK,
+                             bloom_add(bloom, &env, hashes[i], &added));
+        }
+        assert_true(faults() - before < OTHER_FAULTS);
+        bloom_touch(bloom, hashes, COUNT);
+        for (unsigned i = 0; i < COUNT; i++) {
+            assert_true(bloom_contains(bloom, hashes[i]));
+        }
+        bloom_free(bloom, &env);
+    }
 }

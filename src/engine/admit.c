@@ -208,16 +208,6 @@ is_too_loud(const struct request *req, uint32_t flags)
            (shown || (flags & loud) != 0);
 }
 
-/* A Sentinel takes a server for dead that answers PING with an error. */
-static enum err
-admit_ping(const struct service *service)
-{
-    bool behind = atomic_load_explicit(&service->grace_until_ms,
-                                       memory_order_relaxed) == GRACE_BEHIND;
-
-    return behind ? ERR_BEHIND : refusal_in(&service->ping_refusal);
-}
-
 /* Returns the flags that the command, and everything that EXEC runs, has. WATCH
  * reads keys, so it must not run while data is absent. */
 static uint32_t
@@ -292,7 +282,7 @@ admit_by_all(const struct request *req, bool routes)
     if ((flags & CMD_WRITE) != 0) {
         err = refusal_of_writes(service);
     } else if (command->id == CMD_ID_PING) {
-        err = admit_ping(service);
+        err = refusal_of_ping(service);
     }
     if (err == OK) {
         err = refusal_of_data(service, flags_for_data(req));

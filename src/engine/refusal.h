@@ -50,6 +50,17 @@ refusal_of_writes(const struct service *service)
                : refusal_of_writes_slow(service);
 }
 
+/* Returns the error with which PING alone is refused, or OK. A Sentinel takes a
+ * server for dead that answers PING with an error. */
+MUST_CHECK static inline enum err
+refusal_of_ping(const struct service *service)
+{
+    bool behind = atomic_load_explicit(&service->grace_until_ms,
+                                       memory_order_relaxed) == GRACE_BEHIND;
+
+    return behind ? ERR_BEHIND : refusal_in(&service->ping_refusal);
+}
+
 /* Returns the error for a command with these flags because the data is stale or
  * absent, or OK. Inside a section of the gate. */
 MUST_CHECK static inline enum err

@@ -4,10 +4,14 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "command/rows.h"
+#include "engine/refusal.h"
+#include "info/info.h"
 #include "info/live.h"
 #include "info/scrape.h"
 #include "keyspace/gate.h"
 #include "net/http.h"
+#include "server/readiness.h"
 #include "server/server_state.h"
 
 #include <stdio.h>
@@ -29,6 +33,7 @@ struct web {
     struct http http;
     struct kept metrics[2]; /* plain, OpenMetrics */
     struct kept status;
+    struct kept ready; /* why it is not ready; empty: it is */
     struct ranking ranking;
     char policy[512]; /* of the page that is being sent */
 };
@@ -146,6 +151,79 @@ send_page(struct web *web, struct http_reply *reply)
     reply->policy = web->policy;
 }
 
+/* ---- probes -------------------------------------------------------------- */
+
+/* Returns the error that PING would get, or OK. Inside a section of the gate.
+ */
+static enum err
+ping_error(const struct service *service)
+{
+    enum err err = refusal_of_ping(service);
+
+    if (err == OK) {
+        err = refusal_of_data(service, command_rows[CMD_ID_PING].flags);
+    }
+    return err == OK && refusal_flag(&service->loading) ? ERR_LOADING : err;
+}
+
+/* Writes why --ping=ready would fail. */
+static void
+write_readiness(struct web *web, struct buf *text)
+{
+    static const char *const names[] = { READINESS_SECTIONS };
+    const struct service *service = &web->server->service;
+    struct gate *gate = keyspace_gate(service->keyspace);
+    struct slice sections[sizeof(names) / sizeof(names[0])];
+    size_t count = sizeof(names) / sizeof(names[0]);
+    struct buf info = { .limit = HTTP_BODY_MAX };
+    const char *why = NULL;
+    enum err err;
+
+    for (size_t i = 0; i < count; i++) {
+        sections[i] = slice_of(names[i]);
+    }
+    gate_enter(gate, 0);
+    err = ping_error(service);
+    if (err == OK) {
+        info_write(service, info_select(sections, count), &info);
+        why = info.failed ? "there is no memory to look"
+                          : readiness_refusal(buf_slice(&info));
+    }
+    gate_leave(gate, 0);
+    if (err != OK) {
+        buf_printf(text, "%s %s", err_prefix(err), err_text(err));
+    } else if (why != NULL) {
+        buf_append_slice(text, slice_of(why));
+    }
+    buf_free(&info);
+}
+
+static void
+send_alive(struct http_reply *reply)
+{
+    reply->type = "text/plain; charset=utf-8";
+    buf_append_slice(&reply->body, slice_lit("OK\n"));
+}
+
+static void
+send_ready(struct web *web, struct http_reply *reply)
+{
+    struct kept *kept = &web->ready;
+
+    if (is_due(kept, METRICS_KEPT_NS)) {
+        write_readiness(web, &kept->text);
+        buf_append(&kept->text, "", 1); /* ends the text */
+    }
+    if (kept->text.failed) {
+        kept->made_ns = 0;
+        reply->body.failed = true;
+    } else if (kept->text.len > 1) {
+        http_fail(reply, 503, kept->text.data);
+    } else {
+        send_alive(reply);
+    }
+}
+
 /* ---- requests ------------------------------------------------------------ */
 
 static void
@@ -159,8 +237,13 @@ answer(void *ctx, const struct http_head *head, struct http_reply *reply)
         send_status(web, reply);
     } else if (slice_equal(head->path, slice_lit("/"))) {
         send_page(web, reply);
+    } else if (slice_equal(head->path, slice_lit("/livez"))) {
+        send_alive(reply);
+    } else if (slice_equal(head->path, slice_lit("/readyz"))) {
+        send_ready(web, reply);
     } else {
-        http_fail(reply, 404, "there are /, /metrics and /status.json");
+        http_fail(reply, 404,
+                  "there are /, /metrics, /status.json, /livez and /readyz");
     }
 }
 
@@ -183,6 +266,7 @@ web_free(struct web *web)
         buf_free(&web->metrics[i].text);
     }
     buf_free(&web->status.text);
+    buf_free(&web->ready.text);
     mem_free(web);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What metrics-port serves: /metrics for Prometheus, the status page at / and
- * its figures at /status.json. Loop 0.
+ * its figures at /status.json. /livez says that loop 0 turns, and /readyz says
+ * 503 and the reason where --ping=ready would fail. Loop 0.
  *
  * An answer is kept for a moment and given to all who ask, so that many or
  * hostile clients cost no more than a few.

@@ -3,6 +3,8 @@
 # Runs the commands of containers on this machine.
 
 import subprocess
+import urllib.error
+import urllib.request
 
 from lib import servers
 
@@ -12,6 +14,18 @@ def here(command, conf):
     assert command[0] == "bloomery-server"
     return [servers.server_binary()] + [
         str(conf) if w == "/etc/bloomery/bloomery.conf" else w for w in command[1:]]
+
+
+def get(probe, host, port):
+    """Returns the status of an httpGet probe, or None without an answer."""
+    try:
+        with urllib.request.urlopen("http://%s:%d%s" % (
+                host, port, probe["httpGet"]["path"]), timeout=60) as reply:
+            return reply.status
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return None
 
 
 class Running:

@@ -4,6 +4,7 @@
 # in them work. No cluster of Kubernetes runs here; test_pods.py imitates one.
 
 import os
+import re
 import shutil
 import subprocess
 import urllib.request
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lib import resp, servers
+from lib import containers, resp, servers
 from lib.containers import Running
 
 yaml = pytest.importorskip("yaml", reason="there is no python3-yaml")
@@ -151,17 +152,13 @@ def test_the_probes_work_with_the_configuration(name, tmp_path):
             env={"HOSTNAME": "bloomery-2"}, text=True, capture_output=True, check=True)
         assert "\nbloomery-0.bloomery 7379\n" in other.stdout
     probes = [container[p] for p in PROBES]
-    for probe in probes:
-        assert probe["timeoutSeconds"] > 5, "longer than that of --ping"
+    metrics = int(re.search("^metrics-port = (.*)", conf, re.M).group(1))
     with Running(command, conf, tmp_path, *options) as running:
         for probe in probes:
-            words = probe["exec"]["command"]
-            if name == "sidecar" and "--ping=ready" in words:
-                got = running.ask(words)
-                assert got.returncode == 1 and not got.stdout, "it has no node"
-                continue
-            servers.wait_until(lambda: running.ask(words).stdout == "PONG\n", 20,
-                               "%s is good" % words, pause=0.1)
+            good = name != "sidecar" or probe["httpGet"]["path"] != "/readyz"
+            servers.wait_until(
+                lambda: containers.get(probe, "127.0.0.1", metrics) == (200 if good else 503),
+                20, "%s is %s" % (probe, "good" if good else "bad: no node"), pause=0.1)
         with resp.Conn(("127.0.0.1", running.port), password="secret") as conn:
             assert conn.call("CONFIG", "GET", "dir")[1].decode() == \
                 str(tmp_path / "data")
@@ -169,8 +166,8 @@ def test_the_probes_work_with_the_configuration(name, tmp_path):
         with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % port) as page:
             assert b"\nbloomery_connected_clients " in page.read()
     assert {"name": "metrics", "containerPort": 9379} in container["ports"]
-    assert [p["exec"]["command"][1] for p in probes] == \
-        ["--ping=alive", "--ping=alive", "--ping=ready"]
+    assert [p["httpGet"]["path"] for p in probes] == ["/livez", "/livez", "/readyz"]
+    assert {p["httpGet"]["port"] for p in probes} == {"metrics"}
     for service in of_kind(name, "Service"):
         if name != "standalone":  # a Sentinel must reach a replica without data
             assert service["spec"]["publishNotReadyAddresses"] is True

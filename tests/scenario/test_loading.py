@@ -5,6 +5,7 @@
 
 import json
 import subprocess
+import urllib.error
 import urllib.request
 
 from lib import resp, servers
@@ -52,6 +53,14 @@ def fetch(port, path):
         return reply.read().decode()
 
 
+def refused(port, path):
+    """Returns the status and the text of an answer that may be an error."""
+    try:
+        return 200, fetch(port, path)
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
 def look(conn, metrics_port):
     """Checks what commands answer during the load. Returns the fields of INFO
     persistence, or None if the load ended meanwhile."""
@@ -66,8 +75,11 @@ def look(conn, metrics_port):
     assert str(add).startswith("LOADING"), add
     assert conn.call("CONFIG", "GET", "port")
     page, scrape = (fetch(metrics_port, path) for path in ("/status.json", "/metrics"))
+    alive, (status, why) = fetch(metrics_port, "/livez"), refused(metrics_port, "/readyz")
     if info(conn)["loading"] == "0":
         return None
+    assert (alive, status) == ("OK\n", 503) and why.startswith(
+        "503 Service Unavailable: LOADING "), why
     assert "\nbloomery_loading 1\n" in scrape
     page = json.loads(page)
     assert page["loading"] is True

@@ -4,13 +4,14 @@
 # tools, figures that follow the work, and clients that mean no good.
 
 import contextlib
+import re
 import socket
 import subprocess
 import time
 
 import pytest
 
-from lib import resp, servers, web
+from lib import neighbour, resp, servers, web
 
 FACTOR = servers.time_factor()
 
@@ -160,6 +161,48 @@ def test_replicas_and_their_primary_show(start_web):
     assert got["bloomery_connected_replicas"] == 1
     assert got["bloomery_full_syncs_total"] >= 1
     assert replica.values()["bloomery_is_replica"] == 1
+
+
+# ---- probes ----------------------------------------------------------------
+
+def ping_says(site):
+    """Returns (whether --ping=ready is well, the reason)."""
+    got = subprocess.run([servers.server_binary(), "--ping=ready", "--port",
+                          str(site.server.port), "--bind", "127.0.0.1"], text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+    return got.returncode == 0, re.sub("^.*(it is not ready|it answers): ", "",
+                                       got.stdout.strip())
+
+
+def readyz(site, part=None):
+    """Returns whether /readyz says what --ping=ready says: that it is ready, or a
+    reason with this part."""
+    assert site.ask("/livez").text == "OK\n"
+    got, (well, why) = site.ask("/readyz"), ping_says(site)
+    if part is None:
+        return well and (got.status, got.text) == (200, "OK\n")
+    return not well and got.status == 503 and part in why and \
+        got.text == "503 Service Unavailable: %s\n" % why
+
+
+def test_a_replica_is_ready_when_it_has_had_the_data(start_web, start_server):
+    site = start_web("--replicaof", "127.0.0.1 %d" % servers.free_port())
+    assert readyz(site, "primary's data")
+    primary = start_server()
+    with site.server.conn() as conn:
+        assert conn.call("REPLICAOF", "127.0.0.1", primary.port) == b"OK"
+        servers.wait_until(lambda: readyz(site), 20, "it has synchronized")
+        assert conn.call("CONFIG", "SET", "replica-serve-stale-data", "no") == b"OK"
+        primary.kill()
+        servers.wait_until(lambda: readyz(site, "MASTERDOWN"), 20, "it refuses PING")
+        assert conn.call("REPLICAOF", "NO", "ONE") == b"OK"
+        servers.wait_until(lambda: readyz(site), 20, "it is a primary")
+
+
+def test_a_sidecar_without_its_node_is_alive_and_not_ready(start_web):
+    site = start_web("--sidecar-of", "127.0.0.1:%d" % servers.free_port(),
+                     *neighbour.EMPTY)
+    servers.wait_until(lambda: readyz(site, "no lease"), 20, "it has no lease")
 
 
 # ---- requests --------------------------------------------------------------

@@ -3,12 +3,17 @@
  * The kernel's page map says of each page whether this process alone has it:
  * that leaves out the page of zeros, which reads of untouched memory map.
  *
+ * A mapping is dense early, when a quarter of its pages is in use: an item of
+ * a classic Bloom filter has its 7 bits in 7 places, so that as many items fill
+ * 87 % of its pages. A page fault costs more than collapsing an untouched page.
+ *
  * The table of mappings is an open hash of their addresses. The mutex is held
  * for moments; while the thread advises the kernel about a mapping, which may
  * take milliseconds, `busy` keeps others from unmapping it.
  */
 #include "base/sparse.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/huge.h"
 #include "base/mem.h"
@@ -19,6 +24,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,10 +35,12 @@
 enum {
     PAGE = 4096,
     PAGES_IN_HUGE = HUGE_PAGE_BYTES / PAGE,
-    TURN_MS = 100,
-    TURN_HUGE = 512,   /* 2 MiB each: what one turn may count */
-    DENSE_EIGHTHS = 5, /* of the pages; as many items use 63 % of them */
-    FEWEST = 64,       /* slots of the table */
+    TURN_MS = 25,
+    TURN_HUGE = 128,  /* 2 MiB each: what one turn may count */
+    TURN_FAULTS = 64, /* page faults after which mappings are counted again */
+    DENSE_PART = 4,   /* dense: one of so many pages is in use */
+    PAUSE_MOST_MS = 1,
+    FEWEST = 64, /* slots of the table */
 };
 
 struct mapping {
@@ -190,7 +198,7 @@ is_dense(const char *ptr, size_t bytes)
             used += (page[i] & (alone | swapped)) != 0;
         }
     }
-    return used * 8 >= bytes / PAGE * DENSE_EIGHTHS;
+    return used >= bytes / PAGE / DENSE_PART;
 }
 
 /* Advises about a mapping if it is still watched. Nobody unmaps it meanwhile.
@@ -219,10 +227,13 @@ advise(char *ptr, size_t at, size_t bytes, int advice)
     return is_there;
 }
 
+/* Sleeps for as long as has passed since a time. */
 static void
-pause_ms(unsigned ms)
+pause_since(uint64_t since_ns)
 {
-    const struct timespec time = { 0, (long)ms * 1000 * 1000 };
+    const uint64_t most_ns = (uint64_t)PAUSE_MOST_MS * 1000 * 1000;
+    uint64_t ns = clock_mono_ns() - since_ns;
+    const struct timespec time = { 0, (long)(ns < most_ns ? ns : most_ns) };
 
     (void)nanosleep(&time, NULL);
 }
@@ -235,8 +246,10 @@ make_huge(char *ptr, size_t bytes)
     bool goes_on = advise(ptr, 0, bytes, MADV_HUGEPAGE);
 
     for (size_t at = 0; goes_on && at < bytes; at += HUGE_PAGE_BYTES) {
+        uint64_t since_ns = clock_mono_ns();
+
         goes_on = advise(ptr, at, HUGE_PAGE_BYTES, MADV_COLLAPSE);
-        pause_ms(1);
+        pause_since(since_ns);
     }
     sparse_forget(ptr);
 }
@@ -259,19 +272,30 @@ take_next(struct mapping *ret_mapping)
     return found && !sparse.stopping;
 }
 
-/* Looks at mappings until one turn's work is done, or at all. */
-static void
+/* Looks at mappings until one turn's work is done. False: it has come to the
+ * last one. */
+static bool
 look(void)
 {
     struct mapping mapping;
     size_t counted = 0;
+    bool found = true;
 
-    while (counted < TURN_HUGE && take_next(&mapping)) {
+    while (counted < TURN_HUGE && (found = take_next(&mapping))) {
         counted += mapping.bytes / HUGE_PAGE_BYTES;
         if (is_dense(mapping.ptr, mapping.bytes)) {
             make_huge(mapping.ptr, mapping.bytes);
         }
     }
+    return found;
+}
+
+static long
+faults(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_minflt : 0;
 }
 
 /* The thread sleeps while there is nothing to look at. */
@@ -299,12 +323,22 @@ wait_turn(void)
     return goes_on;
 }
 
+/* A round looks at all mappings once. Without new pages there is none. */
 static void *
 run(void *arg)
 {
+    bool in_round = false;
+    long before = 0;
+
     (void)arg;
     while (wait_turn()) {
-        look();
+        if (!in_round && faults() - before >= TURN_FAULTS) {
+            in_round = true;
+            before = faults();
+        }
+        if (in_round) {
+            in_round = look();
+        }
     }
     return NULL;
 }

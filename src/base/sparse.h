@@ -2,8 +2,8 @@
  *
  * Which mappings of large layers use huge pages. A large filter with few items
  * would fill 2 MiB with each of them. So a layer begins with small pages, and a
- * thread counts those in use, a part of all mappings ten times a second. When
- * most are, as with about as many items as pages, the mapping is advised for
+ * thread counts those in use, a part of all mappings at a time, while the
+ * process gets new pages. When a quarter is in use, the mapping is advised for
  * huge pages, and the thread collapses it, 2 MiB at a time, where the kernel
  * can (Linux 6.1); elsewhere the kernel does it by itself in time.
  *

@@ -89,9 +89,9 @@ TEST(a_mapping_becomes_dense_by_its_written_pages_only)
     if (runs()) {
         sparse_watch(few, BYTES);
         sparse_watch(many, BYTES);
-        touch(few, BYTES / PAGE, 4);
+        touch(few, BYTES / PAGE, 5);
         read_all(few, BYTES);
-        touch(many, BYTES / PAGE, 1);
+        touch(many, BYTES / PAGE, 3);
         expect_count(1);
         sleep_ms(300);
         assert_int_equal(1, sparse_count());
@@ -99,7 +99,7 @@ TEST(a_mapping_becomes_dense_by_its_written_pages_only)
         expect_count(0);
         for (size_t i = 0; i < BYTES; i += PAGE) {
             assert_int_equal(1, few[i]);
-            assert_int_equal(1, many[i]);
+            assert_int_equal(i / PAGE % 3 == 0, many[i]);
         }
     }
     give_back(few, BYTES);

@@ -84,6 +84,7 @@ helpers   = $(foreach l,$1 $(ALSO_$1),$(if $(filter $(B)/tests/unit/$l/%,$(HELPE
 ALSO_bloom   := engine
 ALSO_command := engine
 ALSO_info    := engine
+ALSO_net     := tls
 ALSO_persist := keyspace journal snapshot
 ALSO_push    := net
 ALSO_replay  := engine

@@ -15,9 +15,9 @@
 #include "keyspace/keyspace.h"
 #include "keyspace/memory.h"
 #include "measure/stats.h"
-#include "net/tls_context.h"
 #include "proto/reply.h"
 #include "push/notice.h"
+#include "tls/tls_context.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

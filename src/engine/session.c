@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "engine/service.h"
 #include "net/conn.h"
-#include "net/tls.h"
+#include "tls/tls.h"
 
 static void
 clear_text(char **field)

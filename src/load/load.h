@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "net/tls_context.h"
+#include "tls/tls_context.h"
 #include "tools/tool.h"
 
 /* Exit statuses. Scripts rely on them. Of several findings the highest wins. */

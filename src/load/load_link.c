@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "net/tls.h"
 #include "proto/reply.h"
+#include "tls/tls.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -29,9 +29,9 @@
 #include "net/address.h"
 #include "net/loop.h"
 #include "net/registry.h"
-#include "net/tls.h"
 #include "net/usage.h"
 #include "proto/stream.h"
+#include "tls/tls.h"
 
 #include <stdatomic.h>
 

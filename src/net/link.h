@@ -16,7 +16,7 @@
 #include "base/slice.h"
 #include "net/address.h"
 #include "net/loop.h"
-#include "net/tls.h"
+#include "tls/tls.h"
 
 #include <stdbool.h>
 #include <stddef.h>

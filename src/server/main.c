@@ -12,7 +12,6 @@
 #include "conf/conf_convert.h"
 #include "conf/conf_print.h"
 #include "net/loop_run.h"
-#include "net/tls_context.h"
 #include "server/check_config.h"
 #include "server/ping.h"
 #include "server/print.h"
@@ -20,6 +19,7 @@
 #include "server/server.h"
 #include "server/server_state.h"
 #include "server/version.h"
+#include "tls/tls_context.h"
 
 #include <errno.h>
 #include <fcntl.h>

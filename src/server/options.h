@@ -5,7 +5,7 @@
 #pragma once
 
 #include "conf/conf_load.h"
-#include "net/tls_context.h"
+#include "tls/tls_context.h"
 
 struct server;
 

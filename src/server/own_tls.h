@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "net/tls_context.h"
+#include "tls/tls_context.h"
 
 #include <stdbool.h>
 

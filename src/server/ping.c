@@ -9,10 +9,10 @@
 #include "base/mem.h"
 #include "conf/conf_file.h"
 #include "conf/conf_load.h"
-#include "net/tls.h"
 #include "server/exit_status.h"
 #include "server/own_tls.h"
 #include "server/readiness.h"
+#include "tls/tls.h"
 
 #include <errno.h>
 #include <fcntl.h>

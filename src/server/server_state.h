@@ -13,10 +13,10 @@
 #include "measure/stats.h"
 #include "net/listener.h"
 #include "net/loop.h"
-#include "net/tls_context.h"
 #include "net/usage.h"
 #include "persist/persist.h"
 #include "server/exit_status.h"
+#include "tls/tls_context.h"
 
 #include <limits.h>
 

@@ -4,9 +4,9 @@
  */
 #pragma once
 
-#include "certs.h"
-#include "net/tls.h"
+#include "../tls/certs.h"
 #include "rig.h"
+#include "tls/tls.h"
 
 struct tls_peer {
     struct peer raw;

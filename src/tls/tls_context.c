@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "net/tls_context.h"
+#include "tls/tls_context.h"
 
 #include "base/err.h"
 #include "base/mem.h"

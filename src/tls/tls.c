@@ -7,7 +7,7 @@
  * Every call empties OpenSSL's error queue of the thread, because the queue
  * would otherwise explain the failure of another connection.
  */
-#include "net/tls.h"
+#include "tls/tls.h"
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -24,7 +24,7 @@ enum {
     TLS_MAGIC = 0x746c7321,
     RECORD_BYTES = 16 * 1024,
     WAITING_KEEP_BYTES = 1024 * 1024,
-    /* Measured with OpenSSL 3.0 (tests/unit/net/test_tls.c): a connection
+    /* Measured with OpenSSL 3.0 (tests/unit/tls/test_tls.c): a connection
      * after its handshake, during it, and one that keeps part of a record. */
     OPEN_BYTES = 22 * 1024,
     HANDSHAKE_BYTES = 40 * 1024,

@@ -15,7 +15,7 @@
 
 #include "base/buf.h"
 #include "base/slice.h"
-#include "net/tls_context.h"
+#include "tls/tls_context.h"
 
 #include <stdbool.h>
 #include <stddef.h>

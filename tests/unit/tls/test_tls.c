@@ -4,7 +4,7 @@
  * whole, cut anywhere, or damaged. OpenSSL allocates through base/mem.h, so
  * that allocations can fail and are counted.
  */
-#include "net/tls.h"
+#include "tls/tls.h"
 
 #include "../test.h"
 #include "base/mem.h"

@@ -2,7 +2,7 @@
 #include "certs.h"
 
 #include "../test.h"
-#include "net/tls_context.h"
+#include "tls/tls_context.h"
 
 #include <openssl/evp.h>
 #include <openssl/pem.h>

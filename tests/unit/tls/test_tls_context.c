@@ -2,7 +2,7 @@
  *
  * What a load refuses, and that it says why and changes nothing.
  */
-#include "net/tls_context.h"
+#include "tls/tls_context.h"
 
 #include "../test.h"
 #include "certs.h"

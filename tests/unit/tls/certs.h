@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "net/tls_context.h"
+#include "tls/tls_context.h"
 
 #include <stddef.h>
 

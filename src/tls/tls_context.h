@@ -4,7 +4,7 @@
  * protocols and ciphers, as OpenSSL's contexts, one for each side that is
  * wanted. A load replaces both or, if anything is wrong, neither; connections
  * that are open keep the context that they began with. tls_contexts_load and
- * the functions that make a struct tls (net/tls.h) may run on any threads at
+ * the functions that make a struct tls (tls/tls.h) may run on any threads at
  * the same time.
  *
  * TLS 1.2 is the oldest protocol. Renegotiation is off.

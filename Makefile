@@ -82,6 +82,7 @@ UNIT     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*/test_*.c))
 HELPERS  := $(patsubst %.c,$(B)/%.o,$(filter-out $(wildcard tests/unit/*/test_*.c),$(wildcard tests/unit/*/*.c)))
 helpers   = $(foreach l,$1 $(ALSO_$1),$(if $(filter $(B)/tests/unit/$l/%,$(HELPERS)),$(B)/tests/unit/$l/helpers.a))
 ALSO_bloom   := engine
+ALSO_client  := tls
 ALSO_command := engine
 ALSO_info    := engine
 ALSO_net     := tls

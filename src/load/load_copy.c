@@ -120,7 +120,7 @@ refuse_pieces(struct copying *copying, struct slice key, struct slice error)
     }
     load_target_refuse(&copying->target, copying->source.db, key,
                        "the source refuses BF.SCANDUMP: %.*s",
-                       load_reply_shown(error), error.data);
+                       resp_shown(error), error.data);
 }
 
 /* Brings the pieces into the part. Sets *ret_whole: they belong together. An
@@ -239,12 +239,11 @@ take_size(struct copying *copying, uint64_t *ret_bytes)
     if (!load_link_reply(&copying->source.link, &reply)) {
         return false;
     }
-    if (load_reply_array(reply, &rest)) {
+    if (resp_array(reply, &rest)) {
         reply = rest;
-        (void)load_reply_element(&rest, &reply);
+        (void)resp_element(&rest, &reply);
     }
-    *ret_bytes =
-        load_reply_integer(reply, &bytes) && bytes > 0 ? (uint64_t)bytes : 0;
+    *ret_bytes = resp_integer(reply, &bytes) && bytes > 0 ? (uint64_t)bytes : 0;
     return true;
 }
 
@@ -261,19 +260,19 @@ take_dump(struct copying *copying, struct slice key)
     if (!load_link_reply(&copying->source.link, &reply)) {
         return false;
     }
-    if (load_reply_is_error(reply)) {
-        struct slice error = load_reply_text(reply);
+    if (resp_is_error(reply)) {
+        struct slice error = resp_text(reply);
 
         copying->no_dump = copying->no_dump || is_refused_command(error);
         if (!copying->no_dump) {
             load_target_refuse(&copying->target, copying->source.db, key,
                                "the source refuses DUMP: %.*s",
-                               load_reply_shown(error), error.data);
+                               resp_shown(error), error.data);
             copying->target.refused++;
         }
         return true;
     }
-    payload = load_reply_text(reply);
+    payload = resp_text(reply);
     if (payload.len == 0) {
         copying->gone++; /* deleted or expired since SCAN */
         return true;

@@ -123,22 +123,20 @@ take_module(struct slice module, const struct load *load,
     struct slice name, value, args = slice_lit("");
     bool bloom = false;
 
-    while (load_reply_element(&module, &name) &&
-           load_reply_element(&module, &value)) {
-        if (slice_is_word(load_reply_text(name), "name")) {
-            bloom = slice_is_word(load_reply_text(value), "bf");
-        } else if (slice_is_word(load_reply_text(name), "args")) {
-            (void)load_reply_array(value, &args);
+    while (resp_element(&module, &name) && resp_element(&module, &value)) {
+        if (slice_is_word(resp_text(name), "name")) {
+            bloom = slice_is_word(resp_text(value), "bf");
+        } else if (slice_is_word(resp_text(name), "args")) {
+            (void)resp_array(value, &args);
         }
     }
-    while (bloom && load_reply_element(&args, &name) &&
-           load_reply_element(&args, &value)) {
-        if (slice_is_word(load_reply_text(name), "error_rate") &&
+    while (bloom && resp_element(&args, &name) && resp_element(&args, &value)) {
+        if (slice_is_word(resp_text(name), "error_rate") &&
             load->error_rate == NULL) {
-            (void)is_rate(load_reply_text(value), &rule->rate);
-        } else if (slice_is_word(load_reply_text(name), "initial_size") &&
+            (void)is_rate(resp_text(value), &rule->rate);
+        } else if (slice_is_word(resp_text(name), "initial_size") &&
                    load->capacity == NULL) {
-            (void)is_capacity(load_reply_text(value), &rule->capacity);
+            (void)is_capacity(resp_text(value), &rule->capacity);
         }
     }
 }
@@ -150,18 +148,16 @@ take_options(struct slice options, const struct load *load,
 {
     struct slice name, value;
 
-    while (load_reply_element(&options, &name) &&
-           load_reply_element(&options, &value)) {
-        struct slice text = load_reply_text(value);
+    while (resp_element(&options, &name) && resp_element(&options, &value)) {
+        struct slice text = resp_text(value);
 
-        if (slice_is_word(load_reply_text(name), "bf-error-rate") &&
+        if (slice_is_word(resp_text(name), "bf-error-rate") &&
             load->error_rate == NULL) {
             (void)is_rate(text, &rule->rate);
-        } else if (slice_is_word(load_reply_text(name), "bf-initial-size") &&
+        } else if (slice_is_word(resp_text(name), "bf-initial-size") &&
                    load->capacity == NULL) {
             (void)is_capacity(text, &rule->capacity);
-        } else if (slice_is_word(load_reply_text(name),
-                                 "bf-expansion-factor")) {
+        } else if (slice_is_word(resp_text(name), "bf-expansion-factor")) {
             (void)slice_to_u64(text, &rule->expansion);
         }
     }
@@ -178,16 +174,16 @@ load_create_ask(struct load_link *link, const struct load *load,
         return;
     }
     if (load->source_version == NULL &&
-        load_reply_field(reply, "module:name=bf,ver=", &version)) {
+        resp_field(reply, "module:name=bf,ver=", &version)) {
         rule->known = true;
         rule->caps = version >= MODULE_CAPS;
     }
     if (!load_link_ask(link, &reply, "MODULE", "LIST", NULL)) {
         return;
     }
-    if (load_reply_array(reply, &rest)) {
-        while (load_reply_element(&rest, &module)) {
-            if (load_reply_array(module, &module)) {
+    if (resp_array(reply, &rest)) {
+        while (resp_element(&rest, &module)) {
+            if (resp_array(module, &module)) {
                 take_module(module, load, rule);
             }
         }
@@ -195,7 +191,7 @@ load_create_ask(struct load_link *link, const struct load *load,
     if (!load_link_ask(link, &reply, "CONFIG", "GET", "bf-*", NULL)) {
         return;
     }
-    if (load_reply_array(reply, &rest)) {
+    if (resp_array(reply, &rest)) {
         take_options(rest, load, rule);
     }
 }

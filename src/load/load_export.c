@@ -254,7 +254,7 @@ refuse(struct exporting *exporting, struct slice key, const char *what,
     tool_complain(&exporting->load->tool, LOAD_INCOMPLETE,
                   "key '%.*s' of database %" PRIu64 ": %s%.*s",
                   slice_shown(key), key.data, exporting->source.db, what,
-                  load_reply_shown(why), why.data);
+                  resp_shown(why), why.data);
     return FETCHED_REFUSED;
 }
 
@@ -285,10 +285,10 @@ fetch_dump(struct exporting *exporting, struct slice key,
     if (!load_link_reply(&exporting->source.link, &reply)) {
         return FETCHED_STOP;
     }
-    if (load_reply_is_error(reply)) {
-        return refuse(exporting, key, "", load_reply_text(reply));
+    if (resp_is_error(reply)) {
+        return refuse(exporting, key, "", resp_text(reply));
     }
-    reply = load_reply_text(reply);
+    reply = resp_text(reply);
     if (reply.len == 0) {
         return FETCHED_GONE;
     }

@@ -82,7 +82,7 @@ turn(struct following *following)
 
     (void)load_link_wait(links, count, TURN_MS);
     if (following->has_asker &&
-        (following->asker.failed || following->asker.ended)) {
+        (following->asker.failed || following->asker.client.ended)) {
         load_link_close(&following->asker);
         following->has_asker = false;
         following->knows_offset = false;
@@ -105,7 +105,7 @@ await_bytes(struct following *following, size_t least)
             seen = len;
             heard_ns = clock_mono_ns();
         }
-        if (following->source.ended || following->source.failed ||
+        if (following->source.client.ended || following->source.failed ||
             signals > 1 || !turn(following)) {
             return false;
         }
@@ -399,9 +399,8 @@ take_offset(struct following *following)
     struct slice reply;
 
     if (following->has_asker && load_link_next(&following->asker, &reply)) {
-        following->knows_offset = load_reply_field(reply, "master_repl_offset:",
-                                                   &following->source_offset) ||
-                                  following->knows_offset;
+        following->knows_offset |=
+            resp_field(reply, "master_repl_offset:", &following->source_offset);
     }
 }
 
@@ -531,7 +530,7 @@ follow_stream(struct following *following)
             (void)load_link_wait(&source, 1, 0);
             return OUTCOME_DONE;
         }
-        if (source->failed || source->ended) {
+        if (source->failed || source->client.ended) {
             return OUTCOME_LOST;
         }
         if (!turn(following)) {
@@ -569,7 +568,7 @@ follow_once(struct following *following)
     if (full) {
         following->complete = false;
         if (!take_rdb(following)) {
-            return following->source.ended && !following->source.failed
+            return following->source.client.ended && !following->source.failed
                        ? OUTCOME_LOST
                        : OUTCOME_STOP;
         }

@@ -177,9 +177,9 @@ count_items(struct loading *loading)
 static bool
 refuse(struct loading *loading, struct slice reply)
 {
-    struct slice text = load_reply_text(reply);
+    struct slice text = resp_text(reply);
 
-    load_link_fail(&loading->lanes[0].link, "%.*s", load_reply_shown(text),
+    load_link_fail(&loading->lanes[0].link, "%.*s", resp_shown(text),
                    text.data);
     return false;
 }
@@ -201,13 +201,13 @@ make_filter(struct loading *loading)
     if (!load_link_reply(link, &reply)) {
         return false;
     }
-    if (load_reply_is_error(reply)) {
+    if (resp_is_error(reply)) {
         return refuse(loading, reply);
     }
     if (!load_link_reply(link, &reply)) {
         return false;
     }
-    loading->exists = load_reply_integer(reply, &found) && found > 0;
+    loading->exists = resp_integer(reply, &found) && found > 0;
     if (loading->exists) {
         return true;
     }
@@ -231,7 +231,7 @@ make_filter(struct loading *loading)
         load_link_send(link, reserve, 4);
     }
     return load_link_reply(link, &reply) &&
-           (!load_reply_is_error(reply) || refuse(loading, reply));
+           (!resp_is_error(reply) || refuse(loading, reply));
 }
 
 /* ---- batches ------------------------------------------------------------- */
@@ -241,7 +241,7 @@ note_refusal(struct loading *loading, struct slice text)
 {
     if (loading->why[0] == '\0') {
         (void)snprintf(loading->why, sizeof(loading->why), "%.*s",
-                       load_reply_shown(text), text.data);
+                       resp_shown(text), text.data);
     }
 }
 
@@ -254,15 +254,15 @@ take_reply(struct loading *loading, struct lane *lane, struct slice reply)
     struct slice rest, element;
     uint32_t seen = 0;
 
-    if (!load_reply_array(reply, &rest)) {
-        struct slice text = load_reply_text(reply);
+    if (!resp_array(reply, &rest)) {
+        struct slice text = resp_text(reply);
 
-        load_link_fail(&lane->link, "%.*s", load_reply_shown(text), text.data);
+        load_link_fail(&lane->link, "%.*s", resp_shown(text), text.data);
         return false;
     }
-    while (load_reply_element(&rest, &element)) {
-        if (load_reply_is_error(element)) {
-            note_refusal(loading, load_reply_text(element));
+    while (resp_element(&rest, &element)) {
+        if (resp_is_error(element)) {
+            note_refusal(loading, resp_text(element));
             break;
         }
         seen++;
@@ -286,7 +286,7 @@ take_replies(struct loading *loading)
                 return false;
             }
         }
-        if (lane->link.ended && lane->link.awaited > 0) {
+        if (lane->link.client.ended && lane->link.awaited > 0) {
             load_link_fail(&lane->link, "closed the connection");
         }
         if (lane->link.failed) {
@@ -329,7 +329,7 @@ send_batch(struct loading *loading)
     if (lane == NULL) {
         return false;
     }
-    head = (struct reply){ &lane->link.out, 2 };
+    head = (struct reply){ &lane->link.client.out, 2 };
     reply_array(&head, 2 + loading->batch_items);
     reply_bulk(&head, slice_lit("BF.MADD"));
     reply_bulk(&head, loading->key);
@@ -337,7 +337,7 @@ send_batch(struct loading *loading)
     lane->batches[lane->sent++ % WINDOW] = loading->batch_items;
     loading->batch_items = 0;
     buf_reset(&loading->batch, SIZE_MAX);
-    return lane->link.out.len < PUSH_BYTES ||
+    return lane->link.client.out.len < PUSH_BYTES ||
            load_link_wait(loading->links, loading->lane_count, 0);
 }
 

@@ -1,28 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A connection to a server. Commands are queued and their replies read in
- * order; nothing blocks but load_link_wait, which writes and reads on several
- * connections, so that neither side can block the other. A failure prints why,
- * once, and sets `failed`; from then on the link does nothing. With TLS, `out`
- * is sealed when everything before it was written, and what arrives is opened
- * into `in`.
+ * A connection to a server (client/client.h) with what bloomery-load adds: a
+ * failure prints why, once, and sets `failed`; from then on the link does
+ * nothing. load_link_wait writes and reads on several connections, so that
+ * neither side can block the other.
  */
 #pragma once
 
-#include "base/buf.h"
+#include "client/client.h"
 #include "load/load.h"
+#include "proto/resp.h"
 
 struct load_link {
     struct load *load;
     const char *address;
-    int fd;
-    struct buf in, out;
-    size_t in_at, out_at; /* bytes consumed and written */
-    struct tls *tls;      /* NULL: plain */
-    struct buf sealed;    /* records of TLS, written before `out` is sealed */
-    uint64_t awaited;     /* replies */
-    uint64_t heard_ns;
-    bool ended; /* the server has closed the connection */
+    struct client client;
+    uint64_t awaited; /* replies */
     bool failed;
 };
 
@@ -75,30 +68,3 @@ bool load_link_wait(struct load_link *const *links, size_t count,
 /* Returns the bytes that have arrived and are not consumed. */
 struct slice load_link_bytes(const struct load_link *link);
 void load_link_consume(struct load_link *link, size_t len);
-
-/* ---- replies ------------------------------------------------------------- */
-
-bool load_reply_is_error(struct slice reply);
-
-/* Returns the length for "%.*s" with which messages show a server's error. */
-int load_reply_shown(struct slice error);
-
-/* Finds a number behind the name of a field, as in INFO. */
-bool load_reply_field(struct slice reply, const char *name,
-                      uint64_t *ret_value);
-
-/* Returns the text of an error or simple string, or the bytes of a bulk string;
- * empty for any other reply. */
-struct slice load_reply_text(struct slice reply);
-
-/* Reads an integer. False if the reply is none. */
-bool load_reply_integer(struct slice reply, int64_t *ret_value);
-
-/* Returns the first error in a reply, which may be nested in arrays, as its
- * text; empty if there is none. */
-struct slice load_reply_find_error(struct slice reply);
-
-/* Opens an array: *ret_rest is its elements, which load_reply_element cuts off
- * one by one. False if the reply is no array. */
-bool load_reply_array(struct slice reply, struct slice *ret_rest);
-bool load_reply_element(struct slice *rest, struct slice *ret_element);

@@ -11,9 +11,9 @@ static const char *const type_names[] = { "MBbloom--", "bloomfltr" };
 bool
 load_scan_complain(struct load_scan *scan, struct slice reply)
 {
-    struct slice text = load_reply_text(reply);
+    struct slice text = resp_text(reply);
 
-    load_link_fail(&scan->link, "%.*s", load_reply_shown(text), text.data);
+    load_link_fail(&scan->link, "%.*s", resp_shown(text), text.data);
     return false;
 }
 
@@ -29,7 +29,7 @@ load_scan_open(struct load *load, struct load_scan *ret_scan)
                        NULL)) {
         return false;
     }
-    ret_scan->has_expiretime = load_reply_integer(reply, &at_ms);
+    ret_scan->has_expiretime = resp_integer(reply, &at_ms);
     return true;
 }
 
@@ -57,7 +57,7 @@ load_scan_take_expiry(struct load_scan *scan, int64_t *ret_at_ms)
     if (!load_link_reply(&scan->link, &reply)) {
         return false;
     }
-    if (!load_reply_integer(reply, &at_ms)) {
+    if (!resp_integer(reply, &at_ms)) {
         return load_scan_complain(scan, reply);
     }
     *ret_at_ms = at_ms < 0 || scan->has_expiretime
@@ -93,20 +93,19 @@ load_scan_piece(struct load_scan *scan, struct slice key, uint64_t iterator,
     if (!load_link_reply(&scan->link, &reply)) {
         return false;
     }
-    if (load_reply_is_error(reply)) {
+    if (resp_is_error(reply)) {
         *ret_iterator = UINT64_MAX;
-        *ret_data = load_reply_text(reply);
+        *ret_data = resp_text(reply);
         return true;
     }
-    if (!load_reply_array(reply, &rest) ||
-        !load_reply_element(&rest, &number) ||
-        !load_reply_element(&rest, &data) ||
-        !load_reply_integer(number, &next) || next < 0) {
+    if (!resp_array(reply, &rest) || !resp_element(&rest, &number) ||
+        !resp_element(&rest, &data) || !resp_integer(number, &next) ||
+        next < 0) {
         return load_scan_complain(scan,
                                   slice_lit("-bad reply to BF.SCANDUMP\r\n"));
     }
     *ret_iterator = (uint64_t)next;
-    *ret_data = load_reply_text(data);
+    *ret_data = resp_text(data);
     return true;
 }
 
@@ -128,7 +127,7 @@ keep_filters(struct load_scan *scan)
     while (ok && buf_next_item(&scan->names, &at, &name)) {
         ok = load_link_reply(&scan->link, &reply);
         for (size_t i = 0; ok && i < 2; i++) {
-            if (slice_equal(load_reply_text(reply), slice_of(type_names[i]))) {
+            if (slice_equal(resp_text(reply), slice_of(type_names[i]))) {
                 buf_append_item(&kept, name);
             }
         }
@@ -147,19 +146,17 @@ take_scan(struct load_scan *scan, struct slice reply, struct slice *ret_cursor)
 {
     struct slice rest, names, name;
 
-    if (!load_reply_array(reply, &rest) ||
-        !load_reply_element(&rest, ret_cursor) ||
-        !load_reply_array(rest, &names)) {
-        return load_scan_complain(scan,
-                                  load_reply_is_error(reply)
-                                      ? reply
-                                      : slice_lit("-bad reply to SCAN\r\n"));
+    if (!resp_array(reply, &rest) || !resp_element(&rest, ret_cursor) ||
+        !resp_array(rest, &names)) {
+        return load_scan_complain(
+            scan,
+            resp_is_error(reply) ? reply : slice_lit("-bad reply to SCAN\r\n"));
     }
     buf_reset(&scan->names, SIZE_MAX);
-    while (load_reply_element(&names, &name)) {
-        buf_append_item(&scan->names, load_reply_text(name));
+    while (resp_element(&names, &name)) {
+        buf_append_item(&scan->names, resp_text(name));
     }
-    *ret_cursor = load_reply_text(*ret_cursor);
+    *ret_cursor = resp_text(*ret_cursor);
     return !scan->names.failed;
 }
 
@@ -188,8 +185,7 @@ visit_type(struct load_scan *scan, const char *type)
         if (!ask_scan(scan, slice_of(cursor), type, &reply)) {
             return false;
         }
-        if (type != NULL && load_reply_is_error(reply) &&
-            strcmp(cursor, "0") == 0) {
+        if (type != NULL && resp_is_error(reply) && strcmp(cursor, "0") == 0) {
             scan->asks_types = true; /* Redis before 6.0 */
             return true;
         }
@@ -221,7 +217,7 @@ visit_database(struct load_scan *scan, uint64_t db)
     if (!load_link_ask(&scan->link, &reply, "SELECT", digits, NULL)) {
         return false;
     }
-    if (load_reply_is_error(reply)) {
+    if (resp_is_error(reply)) {
         return load_scan_complain(scan, reply);
     }
     for (size_t i = 0; ok && i < 2 && !scan->asks_types; i++) {
@@ -242,10 +238,10 @@ visit_all(struct load_scan *scan)
     if (!load_link_ask(&scan->link, &reply, "INFO", "keyspace", NULL)) {
         return false;
     }
-    if (load_reply_is_error(reply)) {
+    if (resp_is_error(reply)) {
         return load_scan_complain(scan, reply);
     }
-    reply = load_reply_text(reply);
+    reply = resp_text(reply);
     end = reply.data + reply.len;
     for (at = reply.data; at < end;) {
         const char *lf = memchr(at, '\n', (size_t)(end - at));

@@ -37,10 +37,9 @@ ask(struct load_link *link, const char *what, struct slice *ret_text)
     if (!load_link_ask(link, &reply, "REPLCONF", "hash-secret", what, NULL)) {
         return false;
     }
-    *ret_text = load_reply_text(reply);
-    if (load_reply_is_error(reply)) {
-        load_link_fail(link, "%.*s", load_reply_shown(*ret_text),
-                       ret_text->data);
+    *ret_text = resp_text(reply);
+    if (resp_is_error(reply)) {
+        load_link_fail(link, "%.*s", resp_shown(*ret_text), ret_text->data);
         return false;
     }
     return true;
@@ -58,7 +57,7 @@ introduce(struct load_link *link)
                        NULL)) {
         return false;
     }
-    if (load_reply_is_error(reply)) {
+    if (resp_is_error(reply)) {
         load_link_fail(link, "is no Bloomery that has secrets");
         return false;
     }

@@ -44,9 +44,9 @@ ask_bulk_max(struct load_target *target)
                        "proto-max-bulk-len", NULL)) {
         return false;
     }
-    if (load_reply_array(reply, &rest) && load_reply_element(&rest, &name) &&
-        load_reply_element(&rest, &value)) {
-        (void)num_parse_bytes(load_reply_text(value), &target->bulk_max);
+    if (resp_array(reply, &rest) && resp_element(&rest, &name) &&
+        resp_element(&rest, &value)) {
+        (void)num_parse_bytes(resp_text(value), &target->bulk_max);
     }
     return true;
 }
@@ -56,7 +56,7 @@ load_target_open(struct load *load, struct load_target *ret_target)
 {
     memset(ret_target, 0, sizeof(*ret_target));
     ret_target->load = load;
-    ret_target->side.fd = -1;
+    ret_target->side.client.fd = -1;
     if (!load_link_open(load, &load->to, &ret_target->link)) {
         return false;
     }
@@ -71,7 +71,7 @@ void
 load_target_close(struct load_target *target)
 {
     load_link_close(&target->link);
-    if (target->side.fd >= 0) {
+    if (target->side.client.fd >= 0) {
         load_link_close(&target->side);
     }
     buf_free(&target->awaited);
@@ -236,8 +236,7 @@ take_error(struct load_target *target, const struct awaited *awaited,
 {
     char text[TEXT_MAX];
 
-    (void)snprintf(text, sizeof(text), "%.*s", load_reply_shown(error),
-                   error.data);
+    (void)snprintf(text, sizeof(text), "%.*s", resp_shown(error), error.data);
     if (awaited->kind == KIND_SELECT || is_fatal(error)) {
         return stop(target, text);
     }
@@ -268,7 +267,7 @@ take_reply(struct load_target *target, struct slice reply)
     CHECK(buf_next_item(&target->awaited, &target->awaited_at, &item) &&
           buf_next_item(&target->awaited, &target->awaited_at, &key));
     memcpy(&awaited, item.data, sizeof(awaited));
-    error = load_reply_find_error(reply);
+    error = resp_find_error(reply);
     if (error.len > 0) {
         return take_error(target, &awaited, key, error);
     }
@@ -286,7 +285,7 @@ take_replies(struct load_target *target)
             return false;
         }
     }
-    if (target->link.ended && target->link.awaited > 0) {
+    if (target->link.client.ended && target->link.awaited > 0) {
         load_link_fail(&target->link, "closed the connection");
     }
     return !target->stopped && !target->link.failed;
@@ -304,7 +303,7 @@ load_target_push(struct load_target *target)
         }
         timeout_ms = 1000;
     } while (link->awaited > AWAITED_MAX ||
-             link->out.len - link->out_at > QUEUED_MAX);
+             link->client.out.len - link->client.out_at > QUEUED_MAX);
     return true;
 }
 
@@ -352,7 +351,7 @@ sent(struct load_target *target)
 {
     struct load_link *link = &target->link;
 
-    return (link->out.len - link->out_at < PUSH_BYTES &&
+    return (link->client.out.len - link->client.out_at < PUSH_BYTES &&
             link->awaited < AWAITED_MAX / 4) ||
            load_target_push(target);
 }
@@ -362,7 +361,7 @@ load_target_restore(struct load_target *target, uint64_t db, struct slice key,
                     uint64_t expires_at_ms, struct slice value,
                     struct slice footer)
 {
-    struct reply out = { &target->link.out, 2 };
+    struct reply out = { &target->link.client.out, 2 };
     bool replace = target->load->existing == LOAD_EXISTING_REPLACE ||
                    load_target_key(target, db, key) == LOAD_KEY_OURS;
     char digits[NUM_U64_MAX];
@@ -451,7 +450,7 @@ load_target_make(struct load_target *target, uint64_t db, struct slice key,
 {
     const struct slice bytes = { value->data, value->len };
     uint8_t footer[RDB_FOOTER_BYTES];
-    struct reply out = { &target->link.out, 2 };
+    struct reply out = { &target->link.client.out, 2 };
 
     if (value->failed) {
         return stop(target, "no memory for a filter");
@@ -477,7 +476,7 @@ bool
 load_target_add(struct load_target *target, uint64_t db, struct slice key,
                 const struct slice *items, size_t count)
 {
-    struct reply out = { &target->link.out, 2 };
+    struct reply out = { &target->link.client.out, 2 };
 
     if (!enter(target, db)) {
         return false;
@@ -550,9 +549,9 @@ ask_exists(struct load_target *target, uint64_t db, struct slice key,
     struct slice reply;
     int64_t count = 0;
 
-    if (side->fd < 0 &&
+    if (side->client.fd < 0 &&
         !load_link_open(target->load, &target->load->to, side)) {
-        side->fd = -1;
+        side->client.fd = -1;
         return false;
     }
     if (!load_target_drain(target)) {
@@ -569,10 +568,10 @@ ask_exists(struct load_target *target, uint64_t db, struct slice key,
     if (!load_link_reply(side, &reply)) {
         return false;
     }
-    if (!load_reply_integer(reply, &count)) {
-        struct slice text = load_reply_text(reply);
+    if (!resp_integer(reply, &count)) {
+        struct slice text = resp_text(reply);
 
-        load_link_fail(side, "%.*s", load_reply_shown(text), text.data);
+        load_link_fail(side, "%.*s", resp_shown(text), text.data);
         return false;
     }
     *ret_exists = count > 0;

@@ -7,23 +7,21 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "client/client_dial.h"
 #include "conf/conf_file.h"
 #include "conf/conf_load.h"
+#include "proto/compose.h"
+#include "proto/resp.h"
 #include "server/exit_status.h"
 #include "server/own_tls.h"
 #include "server/readiness.h"
 #include "tls/tls.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 enum {
     SECONDS = 5,
@@ -40,10 +38,8 @@ struct ping {
     const char *user;
     struct buf password;
     uint64_t deadline_ns;
-    int fd;
-    struct tls *tls; /* NULL: plain */
+    struct client client;
     struct tls_contexts contexts;
-    struct buf in, sealed;
     char where[160]; /* for messages */
     char reason[TLS_REASON_MAX];
 };
@@ -57,17 +53,6 @@ fail(struct ping *ping, const char *format, ...)
     (void)vsnprintf(ping->reason, sizeof(ping->reason), format, args);
     va_end(args);
     return false;
-}
-
-/* A server that closes at once may cause either error. */
-static bool
-fail_errno(struct ping *ping)
-{
-    bool closed = errno == ECONNRESET || errno == EPIPE;
-
-    return fail(ping, "%s",
-                closed ? "the server has closed the connection"
-                       : strerror(errno));
 }
 
 /* ---- the words ----------------------------------------------------------- */
@@ -155,74 +140,57 @@ read_words(struct ping *ping, const struct conf_args *args, char *const *words)
     return true;
 }
 
-/* ---- the socket ---------------------------------------------------------- */
+/* ---- the connection ------------------------------------------------------ */
 
-/* Waits until the socket can be read from or written to. */
+/* Says why the client gave up. */
 static bool
-wait_for(struct ping *ping, short events)
+fail_client(struct ping *ping)
 {
-    struct pollfd poll_fd = { .fd = ping->fd, .events = events };
-    uint64_t now_ns;
-    int got;
+    const struct client *client = &ping->client;
 
-    do {
-        now_ns = clock_mono_ns();
-        if (now_ns >= ping->deadline_ns) {
-            return fail(ping, "no answer in time");
-        }
-        got = poll(&poll_fd, 1,
-                   (int)((ping->deadline_ns - now_ns) / 1000000 + 1));
-    } while (got == 0 || (got < 0 && errno == EINTR));
-    return got > 0 || fail(ping, "%s", strerror(errno));
-}
-
-static bool
-dial(struct ping *ping, const struct sockaddr *address, socklen_t len)
-{
-    int error = 0;
-    socklen_t error_len = sizeof(error);
-
-    ping->fd = socket(address->sa_family,
-                      SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (ping->fd < 0) {
-        return fail(ping, "%s", strerror(errno));
+    switch (client->fault) {
+    case CLIENT_FINE:
+    case CLIENT_LATE:
+        return fail(ping, "no answer in time");
+    case CLIENT_NO_NAME:
+        return fail(ping, "%s", gai_strerror(client->code));
+    case CLIENT_NO_SERVER: /* EAGAIN: a full backlog */
+        return fail(
+            ping, "%s",
+            strerror(client->code == EAGAIN ? ECONNREFUSED : client->code));
+    case CLIENT_READ:
+    case CLIENT_WRITE:
+        return fail(ping, "%s", strerror(client->code));
+    case CLIENT_NO_MEMORY:
+        return fail(ping, "not enough memory");
+    case CLIENT_TLS:
+    case CLIENT_TLS_SEAL:
+        return fail(ping, "TLS: %s", tls_reason(client->tls));
+    case CLIENT_CLOSED:
+        return fail(ping, "the server has closed the connection");
+    case CLIENT_TOO_LONG:
+    case CLIENT_FOREIGN:
+        break;
     }
-    if (connect(ping->fd, address, len) == 0) {
-        return true;
-    }
-    if (errno == EINPROGRESS) {
-        if (!wait_for(ping, POLLOUT)) {
-            return false;
-        }
-        (void)getsockopt(ping->fd, SOL_SOCKET, SO_ERROR, &error, &error_len);
-    } else {
-        error = errno == EAGAIN ? ECONNREFUSED : errno; /* a full backlog */
-    }
-    return error == 0 || fail(ping, "%s", strerror(error));
+    return fail(ping, "it answers something else than RESP");
 }
 
 static bool
 dial_path(struct ping *ping)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    const char *path = ping->conf->unixsocket;
 
-    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s",
-                   ping->conf->unixsocket);
-    (void)snprintf(ping->where, sizeof(ping->where), "%s", address.sun_path);
-    return dial(ping, (const struct sockaddr *)&address, sizeof(address));
+    (void)snprintf(ping->where, sizeof(ping->where), "%s", path);
+    return client_dial_path(&ping->client, path, ping->deadline_ns) ||
+           fail_client(ping);
 }
 
 /* Dials one word of bind: the loopback address, if that means all of them. */
 static bool
 dial_word(struct ping *ping, struct slice word, unsigned port)
 {
-    struct addrinfo hints = { .ai_flags = AI_NUMERICSERV,
-                              .ai_socktype = SOCK_STREAM };
-    struct addrinfo *found = NULL;
     char host[128];
     char port_text[16];
-    bool done;
-    int rc;
 
     if (word.len > 0 && word.data[0] == '-') {
         word = (struct slice){ word.data + 1, word.len - 1 };
@@ -235,13 +203,9 @@ dial_word(struct ping *ping, struct slice word, unsigned port)
     }
     (void)snprintf(port_text, sizeof(port_text), "%u", port);
     (void)snprintf(ping->where, sizeof(ping->where), "%s port %u", host, port);
-    rc = getaddrinfo(host, port_text, &hints, &found);
-    if (rc != 0) {
-        return fail(ping, "%s", gai_strerror(rc));
-    }
-    done = dial(ping, found->ai_addr, found->ai_addrlen);
-    freeaddrinfo(found);
-    return done;
+    return client_dial_host(&ping->client, host, port_text,
+                            ping->deadline_ns) ||
+           fail_client(ping);
 }
 
 /* Dials the addresses one after the other, until one answers. If none does, the
@@ -258,10 +222,7 @@ dial_addresses(struct ping *ping, const char *addresses, unsigned port)
         if (dial_word(ping, word, port)) {
             return true;
         }
-        if (ping->fd >= 0) {
-            (void)close(ping->fd);
-            ping->fd = -1;
-        }
+        ping->client.fault = CLIENT_FINE;
         if (first) {
             memcpy(where, ping->where, sizeof(where));
             memcpy(reason, ping->reason, sizeof(reason));
@@ -295,71 +256,6 @@ dial_server(struct ping *ping)
         (unsigned)(conf->port > 0 ? conf->port : conf->tls_port));
 }
 
-/* ---- bytes --------------------------------------------------------------- */
-
-static bool
-write_all(struct ping *ping, struct slice bytes)
-{
-    while (bytes.len > 0) {
-        ssize_t sent;
-
-        if (!wait_for(ping, POLLOUT)) {
-            return false;
-        }
-        sent = send(ping->fd, bytes.data, bytes.len, MSG_NOSIGNAL);
-        if (sent < 0 && errno != EAGAIN && errno != EINTR) {
-            return fail_errno(ping);
-        }
-        if (sent > 0) {
-            bytes.data += sent;
-            bytes.len -= (size_t)sent;
-        }
-    }
-    return true;
-}
-
-/* Gives TLS what has arrived, and sends what it says. */
-static bool
-open_records(struct ping *ping, struct slice received)
-{
-    enum tls_result result =
-        tls_open(ping->tls, received, &ping->in, &ping->sealed);
-    bool sent = write_all(ping, buf_slice(&ping->sealed));
-
-    ping->sealed.len = 0;
-    if (result == TLS_FAILED) {
-        return fail(ping, "TLS: %s", tls_reason(ping->tls));
-    }
-    return sent && (result == TLS_MORE ||
-                    fail(ping, "the server has closed the connection"));
-}
-
-/* Receives what there is, at least one byte. */
-static bool
-receive(struct ping *ping)
-{
-    char bytes[4096];
-    ssize_t got = -1;
-
-    while (got < 0) {
-        if (!wait_for(ping, POLLIN)) {
-            return false;
-        }
-        got = recv(ping->fd, bytes, sizeof(bytes), 0);
-        if (got < 0 && errno != EAGAIN && errno != EINTR) {
-            return fail_errno(ping);
-        }
-    }
-    if (got == 0) {
-        return fail(ping, "the server has closed the connection");
-    }
-    if (ping->tls != NULL) {
-        return open_records(ping, (struct slice){ bytes, (size_t)got });
-    }
-    buf_append(&ping->in, bytes, (size_t)got);
-    return !ping->in.failed || fail(ping, "not enough memory");
-}
-
 /* Without authorities in the configuration, the server's own certificate is the
  * one to expect. Its names are not checked: it may be for the host's name,
  * while this dials an address of the machine. */
@@ -378,108 +274,55 @@ begin_tls(struct ping *ping)
     if (!tls_contexts_load(&ping->contexts, &settings, ping->reason)) {
         return false;
     }
-    ping->tls = tls_new_dial(&ping->contexts, "localhost");
-    if (ping->tls == NULL) {
-        return fail(ping, "not enough memory");
-    }
-    if (!open_records(ping, slice_lit(""))) {
-        return false;
-    }
-    while (!tls_is_established(ping->tls)) {
-        if (!receive(ping)) {
-            return false;
-        }
-    }
-    return true;
+    return client_dial_tls(&ping->client, &ping->contexts, "localhost",
+                           ping->deadline_ns) ||
+           fail_client(ping);
 }
 
 /* ---- the conversation ---------------------------------------------------- */
 
 static void
-append_word(struct buf *to, struct slice word)
-{
-    buf_printf(to, "$%zu\r\n", word.len);
-    buf_append_slice(to, word);
-    buf_append_slice(to, slice_lit("\r\n"));
-}
-
-static void
-append_info(struct buf *to)
-{
-    static const char *const words[] = { "INFO", READINESS_SECTIONS };
-    size_t count = sizeof(words) / sizeof(words[0]);
-
-    buf_printf(to, "*%zu\r\n", count);
-    for (size_t i = 0; i < count; i++) {
-        append_word(to, slice_of(words[i]));
-    }
-}
-
-static bool
 send_requests(struct ping *ping)
 {
-    struct buf text = { 0 };
-    bool sent;
+    static const char *const names[] = { "INFO", READINESS_SECTIONS };
+    enum { COUNT = sizeof(names) / sizeof(names[0]) };
+    struct slice words[COUNT] = { slice_lit("PING") };
 
     if (ping->password.len > 0) {
-        buf_printf(&text, "*%d\r\n", ping->user != NULL ? 3 : 2);
-        append_word(&text, slice_lit("AUTH"));
-        if (ping->user != NULL) {
-            append_word(&text, slice_of(ping->user));
-        }
-        append_word(&text, buf_slice(&ping->password));
+        client_send_login(&ping->client, LOGIN_ANY_PROTOCOL,
+                          slice_of(ping->user != NULL ? ping->user : ""),
+                          buf_slice(&ping->password));
     }
-    buf_append_slice(&text, slice_lit("*1\r\n$4\r\nPING\r\n"));
+    client_send(&ping->client, words, 1);
+    for (size_t i = 0; i < COUNT; i++) {
+        words[i] = slice_of(names[i]);
+    }
     if (ping->ready) {
-        append_info(&text);
+        client_send(&ping->client, words, COUNT);
     }
-    if (text.failed) {
-        sent = fail(ping, "not enough memory");
-    } else if (ping->tls == NULL) {
-        sent = write_all(ping, buf_slice(&text));
-    } else {
-        sent = tls_seal(ping->tls, buf_slice(&text), &ping->sealed)
-                   ? write_all(ping, buf_slice(&ping->sealed))
-                   : fail(ping, "TLS: %s", tls_reason(ping->tls));
-        ping->sealed.len = 0;
-    }
-    buf_wipe(&text);
-    return sent;
 }
 
-/* Reads a line that begins with one of the characters, without its line end. */
+/* Reads a reply that begins with one of the characters. */
 static bool
-read_line(struct ping *ping, const char *firsts, char ret_line[REPLY_MAX])
+read_value(struct ping *ping, const char *firsts, struct slice *ret_reply)
 {
-    const char *end = NULL;
-    size_t len;
-
-    while (end == NULL) {
-        if (ping->in.len > 0) {
-            end = memchr(ping->in.data, '\n', ping->in.len);
-        }
-        if (end == NULL && ping->in.len >= REPLY_MAX) {
-            return fail(ping, "it answers something else than RESP");
-        }
-        if (end == NULL && !receive(ping)) {
-            return false;
-        }
+    if (!client_reply(&ping->client, ping->deadline_ns, ret_reply)) {
+        return fail_client(ping);
     }
-    len = (size_t)(end - ping->in.data);
-    if (len < 2 || len > REPLY_MAX || end[-1] != '\r' ||
-        ping->in.data[0] == '\0' || strchr(firsts, ping->in.data[0]) == NULL) {
-        return fail(ping, "it answers something else than RESP");
-    }
-    memcpy(ret_line, ping->in.data, len - 1);
-    ret_line[len - 1] = '\0';
-    buf_consume(&ping->in, len + 1);
-    return true;
+    return strchr(firsts, ret_reply->data[0]) != NULL ||
+           fail(ping, "it answers something else than RESP");
 }
 
 static bool
 read_reply(struct ping *ping, char ret_line[REPLY_MAX])
 {
-    return read_line(ping, "+-", ret_line);
+    struct slice reply;
+
+    if (!read_value(ping, "+-", &reply)) {
+        return false;
+    }
+    (void)snprintf(ret_line, REPLY_MAX, "%.*s", (int)reply.len - 2, reply.data);
+    return true;
 }
 
 /* Reads the reply to INFO. False: it is an error, or says that the server is
@@ -487,26 +330,20 @@ read_reply(struct ping *ping, char ret_line[REPLY_MAX])
 static bool
 read_info(struct ping *ping)
 {
-    char line[REPLY_MAX] = "";
-    struct slice info;
-    uint64_t len;
+    struct slice reply, info;
     const char *why;
 
-    if (!read_line(ping, "$-", line)) {
+    if (!read_value(ping, "$-", &reply)) {
         return false;
     }
-    if (line[0] == '-') {
-        return fail(ping, "it answers INFO with: %s", line + 1);
+    info = resp_text(reply);
+    if (resp_is_error(reply)) {
+        return fail(ping, "it answers INFO with: %.*s", (int)info.len,
+                    info.data);
     }
-    if (!slice_to_u64(slice_of(line + 1), &len) || len > INFO_MAX) {
+    if (info.len == 0) {
         return fail(ping, "it answers something else than RESP");
     }
-    while (ping->in.len < len) {
-        if (!receive(ping)) {
-            return false;
-        }
-    }
-    info = (struct slice){ ping->in.data, (size_t)len };
     why = ping->complete ? readiness_incomplete(info) : readiness_refusal(info);
     return why == NULL || fail(ping, "it is not %s: %s",
                                ping->complete ? "complete" : "ready", why);
@@ -521,8 +358,11 @@ converse(struct ping *ping, char ret_line[REPLY_MAX])
         conf->admin_port == 0 && conf->unixsocket[0] == '\0' && conf->port == 0;
 
     ret_line[0] = '\0';
-    if (!dial_server(ping) || (secure && !begin_tls(ping)) ||
-        !send_requests(ping) || !read_reply(ping, ret_line)) {
+    if (!dial_server(ping) || (secure && !begin_tls(ping))) {
+        return false;
+    }
+    send_requests(ping);
+    if (!read_reply(ping, ret_line)) {
         return false;
     }
     if (ping->password.len > 0 && ret_line[0] != '-' &&
@@ -554,22 +394,20 @@ report(struct ping *ping)
 int
 ping(const struct conf *conf, const struct conf_args *args, char *const *words)
 {
-    struct ping ping = { .conf = conf, .fd = -1 };
+    struct ping ping = { .conf = conf };
     int status = SERVER_EXIT_MISTAKE;
 
+    client_init(&ping.client, INFO_MAX);
+    ping.client.line_max = REPLY_MAX;
+    ping.client.value_max = INFO_MAX;
     tls_contexts_init(&ping.contexts);
     if (read_words(&ping, args, words)) {
         status = report(&ping);
     } else {
         (void)fprintf(stderr, "bloomery-server: %s\n", ping.reason);
     }
-    if (ping.fd >= 0) {
-        (void)close(ping.fd);
-    }
-    tls_free(ping.tls);
+    client_close(&ping.client);
     tls_contexts_fini(&ping.contexts);
     buf_wipe(&ping.password);
-    buf_free(&ping.in);
-    buf_free(&ping.sealed);
     return status;
 }

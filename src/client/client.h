@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A connection to a server, for a thread that may wait: commands are queued,
+ * and replies are read in order. It needs neither libuv nor the log, allocates
+ * nothing that aborts, and tells errors as values: the first one sets `fault`,
+ * and from then on the client does nothing. The caller makes texts of them.
+ *
+ * With TLS, `out` is sealed when everything before it was written, and what
+ * arrives is opened into `in`. client_dial.h connects. One thread at a time.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/slice.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct pollfd;
+struct tls;
+
+enum client_fault {
+    CLIENT_FINE,
+    CLIENT_NO_NAME,   /* the host was not found; code: of getaddrinfo */
+    CLIENT_NO_SERVER, /* connect; code: errno */
+    CLIENT_LATE,      /* the deadline passed, or wake_fd became readable */
+    CLIENT_NO_MEMORY,
+    CLIENT_TOO_LONG, /* a reply */
+    CLIENT_READ,     /* code: errno */
+    CLIENT_WRITE,    /* code: errno */
+    CLIENT_TLS,      /* tls_reason says why */
+    CLIENT_TLS_SEAL,
+    CLIENT_CLOSED, /* by the server, while something was awaited */
+    CLIENT_FOREIGN /* it does not speak RESP */
+};
+
+struct client {
+    int fd;      /* -1: not connected */
+    int wake_fd; /* ends each wait when it is readable; -1: none */
+    struct buf in, out;
+    size_t in_at, out_at;       /* bytes consumed and written */
+    struct tls *tls;            /* NULL: plain */
+    struct buf sealed, records; /* of TLS, to be written and just received */
+    size_t line_max;            /* of a line that begins a reply */
+    size_t value_max;           /* longer ones are refused at their header */
+    uint64_t heard_ns;          /* when something came last */
+    bool ended;                 /* the server has closed the connection */
+    enum client_fault fault;
+    int code;
+};
+
+/* reply_max: bytes of a value; of a whole reply, a little more. */
+void client_init(struct client *client, size_t reply_max);
+void client_close(struct client *client);
+
+/* Sets the fault if there is none yet; returns false. */
+bool client_fail(struct client *client, enum client_fault fault, int code);
+
+/* ---- commands and replies ------------------------------------------------ */
+
+/* Queues a command. */
+void client_send(struct client *client, const struct slice *words,
+                 size_t count);
+
+/* Queues bytes that are RESP already. */
+void client_send_raw(struct client *client, struct slice commands);
+
+/* Queues the login: AUTH, or with protocol 3 HELLO (proto/compose.h). */
+void client_send_login(struct client *client, unsigned protocol,
+                       struct slice user, struct slice password);
+
+/* Returns the next reply or push, with all values in it, if it has arrived.
+ * Valid until the next read. */
+bool client_next(struct client *client, struct slice *ret_reply);
+
+/* Waits for it; false: there is a fault. */
+bool client_reply(struct client *client, uint64_t deadline_ns,
+                  struct slice *ret_reply);
+
+/* ---- bytes --------------------------------------------------------------- */
+
+/* Returns the bytes that have arrived and are not consumed. */
+struct slice client_bytes(const struct client *client);
+void client_consume(struct client *client, size_t len);
+
+/* ---- waiting ------------------------------------------------------------- */
+
+/* Writes what the socket takes, and says what poll is to wait for. */
+void client_prepare(struct client *client, struct pollfd *ret_poll);
+
+/* Reads once, if poll says that something came. Returns whether it did. */
+bool client_receive(struct client *client, const struct pollfd *polled);
+
+/* Writes and reads once, and waits for that until the deadline. Returns whether
+ * something was read. */
+bool client_wait(struct client *client, uint64_t deadline_ns);
+
+/* Gives TLS what has arrived; nothing begins the handshake. */
+void client_open_records(struct client *client, struct slice records);

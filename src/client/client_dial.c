@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "client/client_dial.h"
+
+#include "base/clock.h"
+#include "tls/tls.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define MS_NS UINT64_C(1000000)
+
+/* Waits until connect has ended. */
+static bool
+await_connect(struct client *client, uint64_t deadline_ns)
+{
+    struct pollfd polls[2] = { { .fd = client->fd, .events = POLLOUT },
+                               { .fd = client->wake_fd, .events = POLLIN } };
+    int error = 0;
+    socklen_t len = sizeof(error);
+
+    while (polls[0].revents == 0) {
+        uint64_t now_ns = clock_mono_ns();
+
+        if (now_ns >= deadline_ns || polls[1].revents != 0) {
+            return client_fail(client, CLIENT_LATE, 0);
+        }
+        if (poll(polls, 2, (int)((deadline_ns - now_ns) / MS_NS + 1)) < 0 &&
+            errno != EINTR) {
+            return client_fail(client, CLIENT_NO_SERVER, errno);
+        }
+    }
+    if (getsockopt(client->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0) {
+        error = errno;
+    }
+    return error == 0 || client_fail(client, CLIENT_NO_SERVER, error);
+}
+
+/* Dials one address; the fault before is forgotten. */
+static bool
+dial(struct client *client, const struct sockaddr *to, socklen_t len,
+     uint64_t deadline_ns)
+{
+    int one = 1;
+
+    client->fault = CLIENT_FINE;
+    client->fd =
+        socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (client->fd < 0) {
+        return client_fail(client, CLIENT_NO_SERVER, errno);
+    }
+    if (connect(client->fd, to, len) == 0 ||
+        (errno == EINPROGRESS && await_connect(client, deadline_ns))) {
+        (void)setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &one,
+                         sizeof(one));
+        client->heard_ns = clock_mono_ns();
+        return true;
+    }
+    (void)client_fail(client, CLIENT_NO_SERVER, errno);
+    (void)close(client->fd);
+    client->fd = -1;
+    return false;
+}
+
+bool
+client_dial_path(struct client *client, const char *path, uint64_t deadline_ns)
+{
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+
+    if (strlen(path) >= sizeof(to.sun_path)) {
+        return client_fail(client, CLIENT_NO_SERVER, ENAMETOOLONG);
+    }
+    memcpy(to.sun_path, path, strlen(path) + 1);
+    return dial(client, (const struct sockaddr *)&to, sizeof(to), deadline_ns);
+}
+
+bool
+client_dial_host(struct client *client, const char *host, const char *port,
+                 uint64_t deadline_ns)
+{
+    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+    struct addrinfo *list = NULL;
+    unsigned left = 0;
+    int error = getaddrinfo(host, port, &hints, &list);
+
+    if (error != 0) {
+        return client_fail(client, CLIENT_NO_NAME, error);
+    }
+    for (const struct addrinfo *at = list; at != NULL; at = at->ai_next) {
+        left++;
+    }
+    for (const struct addrinfo *at = list; at != NULL && client->fd < 0;
+         at = at->ai_next, left--) {
+        uint64_t now_ns = clock_mono_ns();
+        uint64_t until_ns = deadline_ns > now_ns
+                                ? now_ns + (deadline_ns - now_ns) / left
+                                : deadline_ns;
+
+        (void)dial(client, at->ai_addr, at->ai_addrlen, until_ns);
+    }
+    freeaddrinfo(list);
+    return client->fd >= 0;
+}
+
+bool
+client_dial_tls(struct client *client, struct tls_contexts *contexts,
+                const char *host, uint64_t deadline_ns)
+{
+    client->tls = tls_new_dial(contexts, host);
+    if (client->tls == NULL) {
+        return client_fail(client, CLIENT_NO_MEMORY, 0);
+    }
+    client_open_records(client, slice_lit(""));
+    while (client->fault == CLIENT_FINE && !tls_is_established(client->tls)) {
+        if (client->ended) {
+            return client_fail(client, CLIENT_CLOSED, 0);
+        }
+        if (!client_wait(client, deadline_ns) &&
+            clock_mono_ns() >= deadline_ns) {
+            return client_fail(client, CLIENT_LATE, 0);
+        }
+    }
+    return client->fault == CLIENT_FINE;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Connects a client (client/client.h): to a host or a path, and with TLS.
+ * False: its fault says why. The lookup of a name may take longer than the
+ * deadline.
+ */
+#pragma once
+
+#include "client/client.h"
+
+struct tls_contexts;
+
+/* Dials the addresses of a host one after the other until one answers, each for
+ * its part of the time that is left. port: a number, or the name of a service.
+ * The fault is that of the last address. */
+bool client_dial_host(struct client *client, const char *host, const char *port,
+                      uint64_t deadline_ns);
+
+bool client_dial_path(struct client *client, const char *path,
+                      uint64_t deadline_ns);
+
+/* Does the TLS handshake; host: what the certificate must be for. */
+bool client_dial_tls(struct client *client, struct tls_contexts *contexts,
+                     const char *host, uint64_t deadline_ns);

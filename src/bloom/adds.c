@@ -2,6 +2,7 @@
 #include "bloom/adds.h"
 
 #include "base/mem.h"
+#include "bloom/pairs.h"
 #include "engine/execute.h"
 #include "engine/keys.h"
 #include "keyspace/redo.h"
@@ -127,6 +128,10 @@ add_batch(struct request *req, struct bloom *bloom, const struct slice *items,
     status = bloom_add_batch(bloom, bloom_make_env(req), hashes, count,
                              ret_added, ret_done);
     bloom_make_reply_many(req, ret_added, *ret_done);
+    pairs_tell(req, &(struct pairs){ .bloom = bloom,
+                                     .hashes = hashes,
+                                     .changed = ret_added,
+                                     .count = *ret_done });
     return status;
 }
 
@@ -226,6 +231,10 @@ add_placed(struct request *req, struct bloom *bloom,
             }
         }
         bloom_make_reply_many(req, added, done);
+        pairs_tell(req, &(struct pairs){ .bloom = bloom,
+                                         .hashes = hashes,
+                                         .changed = added,
+                                         .count = done });
         applied += done;
     }
     *ret_applied = applied;
@@ -262,6 +271,7 @@ renew_batch(struct request *req, struct bloom *bloom, struct slices items,
 {
     struct bloom_hash hashes[BLOOM_BATCH_MAX];
     bool added[BLOOM_BATCH_MAX];
+    bool changes[BLOOM_BATCH_MAX];
     enum bloom_status status = BLOOM_OK;
     size_t done = 0;
 
@@ -271,6 +281,7 @@ renew_batch(struct request *req, struct bloom *bloom, struct slices items,
 
         status =
             add_aged(req, bloom, hashes[done], now_ms, &added[done], &change);
+        changes[done] = change;
         if (status == BLOOM_OK && change) {
             if ((*changed)++ == 0) {
                 request_effect_add(req, slice_lit("ITEMS"));
@@ -280,6 +291,11 @@ renew_batch(struct request *req, struct bloom *bloom, struct slices items,
         done += status == BLOOM_OK;
     }
     bloom_make_reply_many(req, added, done);
+    pairs_tell(req, &(struct pairs){ .bloom = bloom,
+                                     .hashes = hashes,
+                                     .changed = changes,
+                                     .count = done,
+                                     .at_ms = now_ms });
     *ret_done = done;
     return status;
 }
@@ -420,6 +436,23 @@ adds_run_one(struct request *req, struct bloom *bloom, struct slice item)
     return status == BLOOM_OK ? OK : bloom_make_add_error(req, status);
 }
 
+/* Tells which items of a replayed command were new to a deletable filter. */
+static void
+tell_placed(struct request *req, const struct bloom *bloom,
+            const struct slice *words, size_t count)
+{
+    for (size_t i = 0; i + 1 < count; i += WORDS_EACH) {
+        struct bloom_hash hash =
+            bloom_hash(bloom, words[i + 1].data, words[i + 1].len);
+        bool added = slice_equal(words[i], slice_lit("+"));
+
+        pairs_tell(req, &(struct pairs){ .bloom = bloom,
+                                         .hashes = &hash,
+                                         .changed = &added,
+                                         .count = 1 });
+    }
+}
+
 enum err
 adds_redo(struct request *req, struct bloom *bloom, const struct slice *words,
           size_t count, bool deletes)
@@ -442,6 +475,9 @@ adds_redo(struct request *req, struct bloom *bloom, const struct slice *words,
     req->dirty += count / WORDS_EACH;
     if (!deletes) {
         bloom_make_notify(req, after.items > before.items, false);
+        if (observe_feeds(req, &req->key)) {
+            tell_placed(req, bloom, words, count);
+        }
     }
     return OK;
 }

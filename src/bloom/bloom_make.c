@@ -116,7 +116,7 @@ bloom_make_notify_slow(struct request *req, bool added, bool created)
 {
     const char *event = created ? "bloom.reserve" : NULL;
 
-    observe_change_slow(req, &req->key, CONF_EVENT_GENERIC,
+    observe_change_slow(req, &req->key, FEED_NOTHING, CONF_EVENT_GENERIC,
                         added ? "bloom.add" : event);
     if (added && created) {
         observe_event(req, &req->key, CONF_EVENT_GENERIC, event);

@@ -6,6 +6,7 @@
  */
 #include "base/metrics.h"
 #include "bloom/adds.h"
+#include "bloom/pairs.h"
 #include "engine/effect.h"
 #include "engine/handlers.h"
 #include "engine/keys.h"
@@ -41,6 +42,18 @@ account_growth(const struct bloom *bloom)
     keyspace_account(&before, &after);
 }
 
+/* Reports an add of one item to those who observe. */
+__attribute__((noinline)) static void
+tell_one(struct request *req, const struct bloom *bloom, struct bloom_hash hash,
+         bool added, bool created)
+{
+    bloom_make_notify(req, added, created);
+    pairs_tell(req, &(struct pairs){ .bloom = bloom,
+                                     .hashes = &hash,
+                                     .changed = &added,
+                                     .count = 1 });
+}
+
 /* Adds a hashed item to a filter, and replies. */
 static inline enum err
 add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash,
@@ -51,7 +64,9 @@ add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash,
     enum bloom_status status =
         bloom_add(bloom, bloom_make_env(req), hash, &added);
 
-    bloom_make_notify(req, added, created);
+    if (observe_any(req)) {
+        tell_one(req, bloom, hash, added, created);
+    }
     if (status != BLOOM_OK) {
         return bloom_make_add_error(req, status);
     }
@@ -170,16 +185,24 @@ use_again(struct request *req, uint32_t count)
 /* Adds the effect of each request that has added its item, and reports the
  * changes. */
 static void
-pass_on(struct request *req, const struct slice *argv, const bool *added,
-        uint32_t count)
+pass_on(struct request *req, const struct slice *argv,
+        const struct pairs *pairs)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        bloom_make_notify(req, added[i], false);
-        if (added[i]) {
-            req->argv = argv + (size_t)i * WORDS;
+    bool observed = observe_any(req);
+    bool notifies = observed && observe_is_on(req);
+
+    for (size_t i = 0; i < pairs->count; i++) {
+        if (__builtin_expect(notifies, 0)) {
+            bloom_make_notify_slow(req, pairs->changed[i], false);
+        }
+        if (pairs->changed[i]) {
+            req->argv = argv + i * WORDS;
             req->dirty = 1;
             effect_add(req);
         }
+    }
+    if (__builtin_expect(observed, 0)) {
+        pairs_tell(req, pairs);
     }
 }
 
@@ -258,8 +281,12 @@ cmd_bf_add_many(struct request *req, const struct slice *argv, uint32_t count)
         keyspace_account(&before, &after);
     }
     use_again(req, (uint32_t)done);
-    if (req->service->journal != NULL || observe_is_on(req)) {
-        pass_on(req, argv, added, (uint32_t)done);
+    if (req->service->journal != NULL || observe_any(req)) {
+        pass_on(req, argv,
+                &(struct pairs){ .bloom = bloom,
+                                 .hashes = hashes,
+                                 .changed = added,
+                                 .count = done });
     } else {
         metric_add(METRIC_CHANGES, (int64_t)(after.items - before.items));
     }
@@ -268,7 +295,8 @@ cmd_bf_add_many(struct request *req, const struct slice *argv, uint32_t count)
 }
 
 /* If the key is watched, or notices are wanted, it must be opened for writing,
- * even if nothing changes: cmd_bf_add_many does that. */
+ * even if nothing changes: cmd_bf_add_many does that. Subscribers of a filter
+ * want none of what changes nothing. */
 uint32_t
 cmd_bf_add_known(struct request *req, const struct slice *argv, uint32_t count)
 {

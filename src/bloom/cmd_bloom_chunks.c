@@ -5,7 +5,12 @@
  * each iterator that it returns, until that is 0. It gives each pair of
  * iterator and bytes but the last to BF.LOADCHUNK. Iterator 1 stands for the
  * header (core/payload.h); any other names the place behind its bytes in the
- * stream (core/stream.h), plus 1.
+ * stream (core/stream.h), plus 1. BYTES bounds what one call copies, so that a
+ * large filter leaves in small pieces.
+ *
+ * A turn of an ageing filter moves its stream. So its header comes only to a
+ * client that says TURN, with any number, and the chunks only to one that says
+ * the turn in this header, until the filter turns.
  *
  * Until every byte has come, the filter is incomplete: items cannot be added or
  * asked for. RedisBloom serves such a filter, and denies items that it has.
@@ -36,6 +41,45 @@ enum {
 
 /* ---- BF.SCANDUMP --------------------------------------------------------- */
 
+/* The arguments of a BF.SCANDUMP. */
+struct dump {
+    int64_t iterator;
+    size_t bytes; /* at most */
+    bool has_turn;
+    uint64_t turn;
+};
+
+static enum err
+parse_dump(struct request *req, struct dump *ret_dump)
+{
+    struct dump dump = { .bytes = CHUNK_BYTES_MAX };
+
+    (void)args_bytes(&req->args); /* the key */
+    if (!slice_to_i64(args_bytes(&req->args), &dump.iterator)) {
+        return ERR_BFR_DUMP_NUMBER;
+    }
+    while (args_left(&req->args) >= 2) {
+        uint64_t number = 0;
+
+        if (args_word(&req->args, "bytes")) {
+            if (!slice_to_u64(args_bytes(&req->args), &number) || number == 0 ||
+                number > CHUNK_BYTES_MAX) {
+                return ERR_BF_CHUNK_BYTES;
+            }
+            dump.bytes = (size_t)number;
+        } else if (args_word(&req->args, "turn")) {
+            if (!slice_to_u64(args_bytes(&req->args), &dump.turn)) {
+                return ERR_BF_TURN;
+            }
+            dump.has_turn = true;
+        } else {
+            return ERR_SYNTAX;
+        }
+    }
+    *ret_dump = dump;
+    return args_left(&req->args) == 0 ? OK : ERR_SYNTAX;
+}
+
 static enum err
 dump_header(struct request *req, const struct bloom *bloom)
 {
@@ -56,11 +100,12 @@ dump_header(struct request *req, const struct bloom *bloom)
 
 /* Reserves the space before anything is copied, as DUMP does. */
 static enum err
-dump_chunk(struct request *req, const struct bloom *bloom, uint64_t offset)
+dump_chunk(struct request *req, const struct bloom *bloom, uint64_t offset,
+           size_t most)
 {
     struct buf *out = req->reply->buf;
     uint64_t left = stream_left(bloom, offset);
-    size_t len = left < CHUNK_BYTES_MAX ? (size_t)left : CHUNK_BYTES_MAX;
+    size_t len = left < most ? (size_t)left : most;
 
     if (buf_reserve(out, len + REPLY_BYTES) == NULL) {
         return OK;
@@ -80,25 +125,32 @@ enum err
 cmd_bf_scandump(struct request *req)
 {
     const struct bloom *bloom = bloom_make_find(req);
-    int64_t iterator = 0;
+    struct dump dump = { 0 };
+    enum err err;
 
     if (bloom == NULL) {
         return ERR_BF_NOT_FOUND;
     }
-    if (!slice_to_i64(req->argv[ITERATOR_AT], &iterator)) {
-        return ERR_BFR_DUMP_NUMBER;
+    err = parse_dump(req, &dump);
+    if (err != OK) {
+        return err;
     }
     if (bloom_is_incomplete(bloom)) {
         return ERR_BF_INCOMPLETE;
     }
-    if (bloom_kind(bloom) == BLOOM_AGEING) {
-        return ERR_BF_AGEING_CHUNKS; /* a turn would move the stream */
+    if (bloom_kind(bloom) == BLOOM_AGEING && !dump.has_turn) {
+        return ERR_BF_AGEING_CHUNKS;
     }
-    if (iterator == 0) {
+    if (dump.iterator == 0) {
         return dump_header(req, bloom);
     }
+    if (dump.has_turn && dump.turn != ageing_turn(bloom)) {
+        return ERR_BF_TURNED;
+    }
     return dump_chunk(req, bloom,
-                      iterator > 0 ? (uint64_t)iterator - 1 : UINT64_MAX);
+                      dump.iterator > 0 ? (uint64_t)dump.iterator - 1
+                                        : UINT64_MAX,
+                      dump.bytes);
 }
 
 /* ---- what BF.LOADCHUNK and BF.LOAD share --------------------------------- */
@@ -217,7 +269,8 @@ load_chunk(struct request *req, struct bloom *bloom, int64_t iterator)
         keys_walk_again(req, &req->key);
     }
     req->dirty = changed ? 1 : 0;
-    bloom_make_notify(req, false, false);
+    observe_change(req, &req->key, changed ? FEED_CHANGED : FEED_NOTHING,
+                   CONF_EVENT_GENERIC, NULL);
     reply_ok(req->reply);
     return OK;
 }

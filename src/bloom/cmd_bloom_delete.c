@@ -16,10 +16,14 @@
 enum { ITEM_AT = 2, ANSWER_BYTES = 8 };
 
 static void
-notify(struct request *req, bool gone)
+notify(struct request *req, uint64_t gone)
 {
-    if (observe_is_on(req) && gone) {
-        observe_change_slow(req, &req->key, CONF_EVENT_GENERIC, "bloom.del");
+    if (gone > 0) {
+        observe_change(req, &req->key, FEED_NOTHING, CONF_EVENT_GENERIC,
+                       "bloom.del");
+        observe_feed(
+            req, &req->key,
+            &(struct feed_change){ .kind = FEED_DELETED, .number = gone });
     }
 }
 
@@ -64,7 +68,7 @@ delete_items(struct request *req, struct bloom *bloom)
     bloom_get_info(bloom, &after);
     keyspace_account(&before, &after);
     req->dirty += gone;
-    notify(req, gone > 0);
+    notify(req, gone);
     return OK;
 }
 
@@ -108,7 +112,7 @@ cmd_bf_mdel(struct request *req)
             return ERR_SYNTAX;
         }
         err = adds_redo(req, bloom, req->argv + ITEM_AT + 1, count - 1, true);
-        notify(req, err == OK);
+        notify(req, err == OK ? req->dirty : 0);
         return err;
     }
     err = check_deletable(req, bloom);

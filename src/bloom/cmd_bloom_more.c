@@ -103,7 +103,8 @@ cmd_bf_reset(struct request *req)
     }
     keys_walk_again(req, &req->key);
     req->dirty = 1;
-    observe_change(req, &req->key, CONF_EVENT_GENERIC, "bloom.reset");
+    observe_change(req, &req->key, FEED_CHANGED, CONF_EVENT_GENERIC,
+                   "bloom.reset");
     reply_ok(req->reply);
     return OK;
 }
@@ -356,7 +357,8 @@ cmd_bf_merge(struct request *req)
     if (err == OK) {
         keys_walk_again(req, &req->key);
         req->dirty = 1;
-        observe_change(req, &req->key, CONF_EVENT_GENERIC, "bloom.merge");
+        observe_change(req, &req->key, FEED_CHANGED, CONF_EVENT_GENERIC,
+                       "bloom.merge");
         reply_ok(req->reply);
     }
     return err;

@@ -335,7 +335,7 @@ restore_nothing(struct request *req)
         entry = keys_open(req, &req->key);
         CHECK(entry != NULL);
         keyspace_remove(req->keyspace, &req->key, entry);
-        observe_change(req, &req->key, CONF_EVENT_GENERIC, "del");
+        observe_change(req, &req->key, FEED_GONE, CONF_EVENT_GENERIC, "del");
         req->dirty = 1;
     }
     reply_ok(req->reply);
@@ -376,7 +376,8 @@ restore_filter(struct request *req, const struct restore *how,
     err = settle(req, &req->key, arrival);
     if (err == OK) {
         note_access(req, how);
-        observe_change(req, &req->key, CONF_EVENT_GENERIC, "restore");
+        observe_change(req, &req->key, FEED_CHANGED, CONF_EVENT_GENERIC,
+                       "restore");
         reply_ok(req->reply);
     }
     return err;
@@ -526,7 +527,7 @@ cmd_copy(struct request *req)
     }
     err = copy_filter(req, source, &to, how.incarnation);
     if (err == OK) {
-        observe_change(req, &to, CONF_EVENT_GENERIC, "copy_to");
+        observe_change(req, &to, FEED_CHANGED, CONF_EVENT_GENERIC, "copy_to");
         reply_int(req->reply, 1);
     }
     return err;

@@ -158,11 +158,12 @@ set_end(struct request *req, int64_t at_ms)
     CHECK(entry != NULL);
     if (over) {
         keyspace_remove(req->keyspace, &req->key, entry);
-        observe_change(req, &req->key, CONF_EVENT_GENERIC, "del");
+        observe_change(req, &req->key, FEED_GONE, CONF_EVENT_GENERIC, "del");
     } else {
         err = keyspace_set_expiry(req->keyspace, &req->key, entry, end_ms);
         if (err == OK) {
-            observe_change(req, &req->key, CONF_EVENT_GENERIC, "expire");
+            observe_change(req, &req->key, FEED_NOTHING, CONF_EVENT_GENERIC,
+                           "expire");
         }
     }
     if (err == OK) {
@@ -240,7 +241,8 @@ cmd_persist(struct request *req)
         entry = keys_open(req, &req->key);
         CHECK(entry != NULL);
         req->dirty = keyspace_clear_expiry(req->keyspace, &req->key, entry);
-        observe_change(req, &req->key, CONF_EVENT_GENERIC, "persist");
+        observe_change(req, &req->key, FEED_NOTHING, CONF_EVENT_GENERIC,
+                       "persist");
     }
     reply_int(req->reply, (int64_t)req->dirty);
     return OK;

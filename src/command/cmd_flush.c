@@ -31,7 +31,6 @@ parse_mode(struct args *args, bool *ret_sync)
 static void
 finish(struct request *req, bool sync)
 {
-    observe_flush(req);
     if (sync) {
         while (keyspace_reclaim_dead(req->keyspace, req->worker->index,
                                      RECLAIM_US)) {
@@ -54,8 +53,12 @@ cmd_flush(struct request *req)
     }
     if (req->command->id == CMD_ID_FLUSHALL) {
         keyspace_flush_all(req->keyspace);
+        observe_flush(req, FEED_ALL_DBS, FEED_GONE);
     } else {
-        keyspace_flush_db(req->keyspace, atomic_load(&req->session->db));
+        uint32_t db = atomic_load(&req->session->db);
+
+        keyspace_flush_db(req->keyspace, db);
+        observe_flush(req, db, FEED_GONE);
     }
     finish(req, sync);
     return OK;
@@ -97,7 +100,7 @@ cmd_swapdb(struct request *req)
     }
     if (first != second) {
         keyspace_swap_db(req->keyspace, first, second);
-        observe_flush(req);
+        observe_flush(req, FEED_ALL_DBS, FEED_CHANGED);
     }
     req->dirty = 1;
     reply_ok(req->reply);

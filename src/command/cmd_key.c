@@ -17,7 +17,7 @@ delete_key(struct request *req, const struct key *key, void *ctx)
     (void)ctx;
     if (entry != NULL) {
         keyspace_remove(req->keyspace, key, entry);
-        observe_change(req, key, CONF_EVENT_GENERIC, "del");
+        observe_change(req, key, FEED_GONE, CONF_EVENT_GENERIC, "del");
         req->dirty++;
     }
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * SUBSCRIBE, PUBLISH and the like, and PUBSUB, over push/pubsub. A client that
- * publishes to itself gets the reply of PUBLISH before the message, as in Redis
- * from 7.2 on; 7.0 has the other order. A message waits for the disk like the
- * reply of its PUBLISH.
+ * SUBSCRIBE, BF.SUBSCRIBE, PUBLISH and the like, and PUBSUB, over push/pubsub.
+ * A client that publishes to itself gets the reply of PUBLISH before the
+ * message, as in Redis from 7.2 on; 7.0 has the other order. A message waits
+ * for the disk like the reply of its PUBLISH.
  */
 #include "base/glob.h"
 #include "base/mem.h"
 #include "command/help.h"
 #include "engine/handlers.h"
-#include "engine/request.h"
+#include "engine/keys.h"
+#include "engine/observe.h"
 #include "net/conn.h"
 #include "push/pubsub_publish.h"
 
@@ -35,30 +36,36 @@ kind_of(const struct request *req)
     case CMD_ID_PUBSUB_SHARDCHANNELS:
     case CMD_ID_PUBSUB_SHARDNUMSUB:
         return PUBSUB_SHARD;
+    case CMD_ID_BF_SUBSCRIBE:
+    case CMD_ID_BF_UNSUBSCRIBE:
+        return PUBSUB_FILTER;
     default:
         return PUBSUB_CHANNEL;
     }
 }
 
 /* Returns the count in a confirmation: channels and patterns together, or shard
- * channels. */
+ * channels, or filters. */
 static size_t
 count_as_confirmed(const struct request *req, enum pubsub_kind kind)
 {
     const struct receiver *receiver = &req->session->receiver;
 
-    return kind == PUBSUB_SHARD ? pubsub_count(receiver, PUBSUB_SHARD)
-                                : pubsub_count(receiver, PUBSUB_CHANNEL) +
-                                      pubsub_count(receiver, PUBSUB_PATTERN);
+    return kind == PUBSUB_SHARD || kind == PUBSUB_FILTER
+               ? pubsub_count(receiver, kind)
+               : pubsub_count(receiver, PUBSUB_CHANNEL) +
+                     pubsub_count(receiver, PUBSUB_PATTERN);
 }
 
 static void
 confirm(struct request *req, const struct slice *name, size_t count)
 {
+    bool filter = kind_of(req) == PUBSUB_FILTER;
+
     reply_header(req->reply, req->reply->resp == 2 ? '*' : '>', 3);
-    reply_bulk_text(req->reply, req->command->name);
+    reply_bulk_text(req->reply, filter ? "bf.unsubscribe" : req->command->name);
     if (name != NULL) {
-        reply_bulk(req->reply, *name);
+        reply_bulk(req->reply, filter ? pubsub_feed_key(*name) : *name);
     } else {
         reply_null(req->reply);
     }
@@ -81,6 +88,38 @@ subscriptions_changed(struct request *req)
 {
     session_hears(req->session);
     req->worker->reply_stays = !req->worker->in_exec;
+}
+
+/* Returns the names that the words of the command stand for, by the positions
+ * of the words: for filters the names of their topics. The caller frees the
+ * array, and the bytes. NULL: no memory. */
+static struct slice *
+names_of(const struct request *req, enum pubsub_kind kind, struct buf *bytes)
+{
+    struct slice *names = mem_try_alloc(req->argc * sizeof(*names));
+    size_t at = 0;
+
+    for (size_t i = 1; names != NULL && i < req->argc; i++) {
+        const struct feed_key key = { .db = req->session->db,
+                                      .name = req->argv[i] };
+
+        names[i] = req->argv[i];
+        if (kind == PUBSUB_FILTER) {
+            pubsub_feed_name(bytes, &key);
+        }
+    }
+    if (bytes->failed) {
+        mem_free(names);
+        return NULL;
+    }
+    for (size_t i = 1; kind == PUBSUB_FILTER && names != NULL && i < req->argc;
+         i++) {
+        size_t len = FEED_DB_BYTES + req->argv[i].len;
+
+        names[i] = (struct slice){ bytes->data + at, len };
+        at += len;
+    }
+    return names;
 }
 
 /* ---- subscribing --------------------------------------------------------- */
@@ -108,9 +147,11 @@ check_name(const struct request *req, enum pubsub_kind kind, struct slice name)
     return glob_work_max(name, longest) > GLOB_WORK ? ERR_PATTERN_WORK : OK;
 }
 
-/* Checks the limits of subscriptions of one client. */
+/* Checks the limits of subscriptions of one client. *ret_bytes: of the names.
+ */
 static enum err
-check_limits(struct request *req, enum pubsub_kind kind, size_t *ret_bytes)
+check_limits(struct request *req, enum pubsub_kind kind,
+             const struct slice *names, size_t *ret_bytes)
 {
     const struct receiver *receiver = &req->session->receiver;
     const struct conf *conf = req->service->conf;
@@ -122,14 +163,14 @@ check_limits(struct request *req, enum pubsub_kind kind, size_t *ret_bytes)
     }
     *ret_bytes = 0;
     for (size_t i = 1; i < req->argc; i++) {
-        *ret_bytes += req->argv[i].len;
+        *ret_bytes += names[i].len;
         err = check_name(req, kind, req->argv[i]);
         if (err != OK) {
             return err;
         }
-        if (!pubsub_has(receiver, kind, req->argv[i])) {
+        if (!pubsub_has(receiver, kind, names[i])) {
             count++;
-            bytes += req->argv[i].len;
+            bytes += names[i].len;
         }
     }
     return count > (uint64_t)conf->pubsub_max_subscriptions ||
@@ -138,31 +179,43 @@ check_limits(struct request *req, enum pubsub_kind kind, size_t *ret_bytes)
                : OK;
 }
 
-/* Undoes the new subscriptions among the first words. */
+/* Undoes the new subscriptions among the first names. */
 static void
-unsubscribe_new(struct request *req, enum pubsub_kind kind, const bool *is_new,
-                size_t end)
+unsubscribe_new(struct request *req, const struct slice *names,
+                const bool *is_new, size_t end)
 {
     for (size_t i = 1; i < end; i++) {
         if (is_new[i]) {
             (void)pubsub_unsubscribe(req->service->pubsub,
-                                     &req->session->receiver, kind,
-                                     req->argv[i]);
+                                     &req->session->receiver, kind_of(req),
+                                     names[i]);
         }
     }
+}
+
+static enum pubsub_result
+subscribe_one(struct request *req, struct slice name, size_t position)
+{
+    enum pubsub_kind kind = kind_of(req);
+    struct pubsub *pubsub = req->service->pubsub;
+    struct receiver *receiver = &req->session->receiver;
+
+    return kind == PUBSUB_FILTER
+               ? pubsub_subscribe_filter(pubsub, receiver, name,
+                                         request_key(req, position).hash)
+               : pubsub_subscribe(pubsub, receiver, kind, name);
 }
 
 /* Subscribes to all names, or without memory to none; is_new[i] says which were
  * new. */
 static enum err
-subscribe_all(struct request *req, enum pubsub_kind kind, bool *is_new)
+subscribe_all(struct request *req, const struct slice *names, bool *is_new)
 {
     for (size_t i = 1; i < req->argc; i++) {
-        enum pubsub_result result = pubsub_subscribe(
-            req->service->pubsub, &req->session->receiver, kind, req->argv[i]);
+        enum pubsub_result result = subscribe_one(req, names[i], i);
 
         if (result == PUBSUB_NOMEM) {
-            unsubscribe_new(req, kind, is_new, i);
+            unsubscribe_new(req, names, is_new, i);
             return ERR_NOMEM;
         }
         is_new[i] = result == PUBSUB_OK;
@@ -177,20 +230,101 @@ cmd_subscribe(struct request *req)
     enum pubsub_kind kind = kind_of(req);
     size_t count = count_as_confirmed(req, kind);
     size_t bytes;
-    enum err err = check_limits(req, kind, &bytes);
+    enum err err = check_limits(req, kind, req->argv, &bytes);
     bool *is_new;
 
     if (err != OK || !reserve(req, req->argc, bytes)) {
         return err;
     }
     is_new = mem_try_zalloc(req->argc * sizeof(*is_new));
-    err = is_new != NULL ? subscribe_all(req, kind, is_new) : ERR_NOMEM;
+    err = is_new != NULL ? subscribe_all(req, req->argv, is_new) : ERR_NOMEM;
     for (size_t i = 1; err == OK && i < req->argc; i++) {
         count += is_new[i];
         confirm(req, &req->argv[i], count);
     }
     mem_free(is_new);
     subscriptions_changed(req);
+    return err;
+}
+
+/* ---- filters ------------------------------------------------------------- */
+
+/* Checks that each filter may have subscribers: what BF.EXISTS refuses is not
+ * confirmed, nor what may be older than this replica knows. */
+static enum err
+check_filters(const struct request *req)
+{
+    const struct service *service = req->service;
+
+    if (service->role.replica && !atomic_load(&service->link_up)) {
+        return ERR_BF_SUBSCRIBE_LINK;
+    }
+    for (size_t i = 1; i < req->argc; i++) {
+        struct key key = request_key(req, i);
+        const struct entry *entry =
+            keyspace_find(req->keyspace, &key, req->now_ms);
+
+        if (entry != NULL && bloom_is_keyed(&entry->bloom)) {
+            return ERR_BF_SUBSCRIBE_KEYED;
+        }
+        if (entry != NULL && bloom_is_incomplete(&entry->bloom)) {
+            return ERR_BF_INCOMPLETE;
+        }
+    }
+    return OK;
+}
+
+/* Posts the answer for one key. It takes the way of the changes, so that it
+ * leaves behind all of them that came before it. */
+static void
+answer(struct request *req, size_t position)
+{
+    struct key key = request_key(req, position);
+    struct entry *entry = keyspace_find(req->keyspace, &key, req->now_ms);
+    struct feed_answer is = { .missing = entry == NULL, .at_ms = req->now_ms };
+
+    if (entry != NULL) {
+        struct bloom_info info = { .struct_size = sizeof(info) };
+
+        keys_use(req, entry);
+        bloom_get_info(&entry->bloom, &info);
+        is.incarnation = entry->incarnation;
+        is.items = info.items;
+        is.layers = info.layers;
+    }
+    pubsub_feed_answer(&req->session->receiver,
+                       &(struct feed_key){ key.db, key.name, key.hash }, &is,
+                       &req->worker->notices);
+}
+
+/* BF.SUBSCRIBE. */
+enum err
+cmd_bf_subscribe(struct request *req)
+{
+    enum err err = check_filters(req);
+    struct buf bytes = { 0 };
+    struct slice *names;
+    bool *is_new;
+    size_t len;
+
+    if (err != OK) {
+        return err;
+    }
+    names = names_of(req, PUBSUB_FILTER, &bytes);
+    is_new = mem_try_zalloc(req->argc * sizeof(*is_new));
+    err = names != NULL && is_new != NULL
+              ? check_limits(req, PUBSUB_FILTER, names, &len)
+              : ERR_NOMEM;
+    if (err == OK) {
+        err = subscribe_all(req, names, is_new);
+        session_hears(req->session);
+    }
+    for (size_t i = 1; err == OK && i < req->argc; i++) {
+        answer(req, i);
+    }
+    mem_free(is_new);
+    mem_free(names);
+    buf_free(&bytes);
     return err;
 }
 
@@ -208,7 +342,22 @@ unsubscribe_one(struct request *req, enum pubsub_kind kind, struct slice name)
     (void)pubsub_unsubscribe(pubsub, receiver, kind, name);
 }
 
-/* UNSUBSCRIBE PUNSUBSCRIBE SUNSUBSCRIBE. */
+/* Unsubscribes from the names that the command has. */
+static enum err
+unsubscribe_named(struct request *req, enum pubsub_kind kind)
+{
+    struct buf bytes = { 0 };
+    struct slice *names = names_of(req, kind, &bytes);
+
+    for (size_t i = 1; names != NULL && i < req->argc; i++) {
+        unsubscribe_one(req, kind, names[i]);
+    }
+    buf_free(&bytes);
+    mem_free(names);
+    return names != NULL ? OK : ERR_NOMEM;
+}
+
+/* UNSUBSCRIBE PUNSUBSCRIBE SUNSUBSCRIBE BF.UNSUBSCRIBE. */
 enum err
 cmd_unsubscribe(struct request *req)
 {
@@ -218,6 +367,7 @@ cmd_unsubscribe(struct request *req)
     size_t count = all ? 1 + pubsub_count(receiver, kind) : req->argc;
     size_t bytes = all ? pubsub_bytes(receiver) : 0;
     struct slice name;
+    enum err err = OK;
 
     for (size_t i = 1; i < req->argc; i++) {
         bytes += req->argv[i].len;
@@ -228,14 +378,14 @@ cmd_unsubscribe(struct request *req)
     if (all && pubsub_count(receiver, kind) == 0) {
         confirm(req, NULL, count_as_confirmed(req, kind));
     }
-    for (size_t i = 1; i < req->argc; i++) {
-        unsubscribe_one(req, kind, req->argv[i]);
+    if (!all) {
+        err = unsubscribe_named(req, kind);
     }
     while (all && pubsub_any(receiver, kind, &name)) {
         unsubscribe_one(req, kind, name);
     }
     subscriptions_changed(req);
-    return OK;
+    return err;
 }
 
 /* ---- publishing ---------------------------------------------------------- */

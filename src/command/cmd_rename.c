@@ -69,8 +69,9 @@ rename_to(struct request *req, const struct key *to)
         err = rename_key(req, to);
     }
     if (err == OK) {
-        observe_change(req, &req->key, CONF_EVENT_GENERIC, "rename_from");
-        observe_change(req, to, CONF_EVENT_GENERIC, "rename_to");
+        observe_change(req, &req->key, FEED_GONE, CONF_EVENT_GENERIC,
+                       "rename_from");
+        observe_change(req, to, FEED_CHANGED, CONF_EVENT_GENERIC, "rename_to");
     }
     return err;
 }
@@ -122,8 +123,9 @@ cmd_move(struct request *req)
         err = rename_key(req, &to);
     }
     if (err == OK && req->dirty > 0) {
-        observe_change(req, &req->key, CONF_EVENT_GENERIC, "move_from");
-        observe_change(req, &to, CONF_EVENT_GENERIC, "move_to");
+        observe_change(req, &req->key, FEED_GONE, CONF_EVENT_GENERIC,
+                       "move_from");
+        observe_change(req, &to, FEED_CHANGED, CONF_EVENT_GENERIC, "move_to");
     }
     if (err == OK) {
         reply_int(req->reply, (int64_t)req->dirty);

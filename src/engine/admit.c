@@ -88,6 +88,8 @@ is_for_subscribers(const struct command *command)
     case CMD_ID_UNSUBSCRIBE:
     case CMD_ID_PUNSUBSCRIBE:
     case CMD_ID_SUNSUBSCRIBE:
+    case CMD_ID_BF_SUBSCRIBE:
+    case CMD_ID_BF_UNSUBSCRIBE:
     case CMD_ID_PING:
     case CMD_ID_QUIT:
     case CMD_ID_RESET:

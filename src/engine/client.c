@@ -160,8 +160,9 @@ client_line(struct buf *text, const struct session *session,
                  running != NULL ? running->name : last_command_name(session));
     append_field(text, " user=",
                  session->user != NULL ? session->user->name : "default");
-    buf_printf(text, " redir=%" PRId64 " resp=%u",
-               redirect_of(&session->receiver), session->resp);
+    buf_printf(text, " redir=%" PRId64 " resp=%u filters=%zu",
+               redirect_of(&session->receiver), session->resp,
+               pubsub_count(&session->receiver, PUBSUB_FILTER));
     append_field(text, " lib-name=", session->lib_name);
     append_field(text, " lib-ver=", session->lib_ver);
     buf_append(text, "\n", 1);

@@ -83,5 +83,6 @@ keys_walk_again(const struct request *req, const struct key *key)
 void
 keys_made(struct request *req, const struct key *key)
 {
+    observe_feed(req, key, &(struct feed_change){ .kind = FEED_CHANGED });
     observe_event(req, key, CONF_EVENT_NEW, "new");
 }

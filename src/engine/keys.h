@@ -40,5 +40,5 @@ keys_use(const struct request *req, struct entry *entry)
  * that is under way copies it once more (keyspace/walk.h). */
 void keys_walk_again(const struct request *req, const struct key *key);
 
-/* Publishes the event of a new key. */
+/* Publishes the event of a new key, and tells its subscribers. */
 void keys_made(struct request *req, const struct key *key);

@@ -82,25 +82,66 @@ tell_event(struct worker *worker, const struct key *key,
 }
 
 static void
-tell_change(struct worker *worker, uint64_t from, const struct key *key,
-            enum conf_event event_class, const char *event)
+tell_feed(struct worker *worker, const struct key *key,
+          const struct feed_change *change)
+{
+    struct pubsub *pubsub = worker->service->pubsub;
+    const struct feed_key feed_key = { key->db, key->name, key->hash };
+
+    if (change->kind != FEED_NOTHING && pubsub_feeds(pubsub, key->hash)) {
+        pubsub_feed(pubsub, &feed_key, change, &worker->notices);
+    }
+}
+
+/* A change, as clients that cache the key and subscribers of events hear of it.
+ */
+struct told {
+    uint64_t from;
+    enum conf_event event_class;
+    const char *event;
+};
+
+static void
+tell_change(struct worker *worker, const struct key *key, enum feed_kind feed,
+            const struct told *told)
 {
     uint64_t observed = observed_by(worker->service);
 
+    if ((observed & OBSERVED_FILTERS) != 0) {
+        tell_feed(worker, key, &(struct feed_change){ .kind = feed });
+    }
     if ((observed & OBSERVED_TRACKING) != 0) {
-        tracking_invalidate(worker->service->tracking, from, key->name,
+        tracking_invalidate(worker->service->tracking, told->from, key->name,
                             key->hash, &worker->notices);
     }
     if ((observed & OBSERVED_EVENTS) != 0) {
-        tell_event(worker, key, event_class, event);
+        tell_event(worker, key, told->event_class, told->event);
     }
 }
 
 void
 observe_change_slow(struct request *req, const struct key *key,
-                    enum conf_event event_class, const char *event)
+                    enum feed_kind feed, enum conf_event event_class,
+                    const char *event)
 {
-    tell_change(req->worker, req->session->id, key, event_class, event);
+    const struct told told = { req->session->id, event_class, event };
+
+    tell_change(req->worker, key, feed, &told);
+}
+
+bool
+observe_feeds_slow(const struct request *req, const struct key *key)
+{
+    return !req->worker->alone && pubsub_feeds(req->service->pubsub, key->hash);
+}
+
+void
+observe_feed(struct request *req, const struct key *key,
+             const struct feed_change *change)
+{
+    if (observe_feeds(req, key)) {
+        tell_feed(req->worker, key, change);
+    }
 }
 
 void
@@ -116,8 +157,10 @@ observe_event(struct request *req, const struct key *key,
 void
 observe_expired(struct worker *worker, const struct key *key)
 {
+    static const struct told told = { 0, CONF_EVENT_EXPIRED, "expired" };
+
     if (observed_by(worker->service) != 0 && !worker->alone) {
-        tell_change(worker, 0, key, CONF_EVENT_EXPIRED, "expired");
+        tell_change(worker, key, FEED_GONE, &told);
     }
 }
 
@@ -128,21 +171,35 @@ observe_removed_alone(struct worker *worker, const struct key *key,
                       enum conf_event event_class, const char *event)
 {
     const struct journal *journal = worker->service->journal;
+    const struct told told = { 0, event_class, event };
 
     if (observed_by(worker->service) == 0) {
         return;
     }
-    tell_change(worker, 0, key, event_class, event);
+    tell_change(worker, key, FEED_GONE, &told);
     notice_list_close(&worker->notices, worker->service->inboxes,
                       journal != NULL ? journal_position(journal) : 0);
 }
 
-void
-observe_flush(struct request *req)
+static void
+tell_flush(struct worker *worker, uint32_t db, enum feed_kind feed)
 {
-    if (observe_is_on(req) &&
-        (observed_by(req->service) & OBSERVED_TRACKING) != 0) {
-        tracking_invalidate_all(req->service->tracking, &req->worker->notices);
+    const struct service *service = worker->service;
+    uint64_t observed = observed_by(service);
+
+    if ((observed & OBSERVED_FILTERS) != 0) {
+        pubsub_feed_all(service->pubsub, db, feed, &worker->notices);
+    }
+    if ((observed & OBSERVED_TRACKING) != 0) {
+        tracking_invalidate_all(service->tracking, &worker->notices);
+    }
+}
+
+void
+observe_flush(struct request *req, uint32_t db, enum feed_kind feed)
+{
+    if (observe_any(req)) {
+        tell_flush(req->worker, db, feed);
     }
 }
 
@@ -152,11 +209,9 @@ observe_flush_alone(struct worker *worker)
     struct service *service = worker->service;
     const struct journal *journal = service->journal;
 
-    if ((observed_by(service) & OBSERVED_TRACKING) != 0) {
-        tracking_invalidate_all(service->tracking, &worker->notices);
-        notice_list_close(&worker->notices, service->inboxes,
-                          journal != NULL ? journal_position(journal) : 0);
-    }
+    tell_flush(worker, FEED_ALL_DBS, FEED_CHANGED);
+    notice_list_close(&worker->notices, service->inboxes,
+                      journal != NULL ? journal_position(journal) : 0);
 }
 
 /* ---- what was read and run ----------------------------------------------- */
@@ -318,6 +373,33 @@ deliver_invalidation(struct worker *worker, const struct notice *notice,
     return done;
 }
 
+static uint64_t
+send_gathered(void *ctx, uint64_t until_ns)
+{
+    struct worker *worker = ctx;
+
+    return pubsub_feed_send(worker->service->pubsub, worker->loop, until_ns);
+}
+
+static void
+deliver_of_filters(struct worker *worker, const struct notice *notice,
+                   uint64_t to)
+{
+    const struct service *service = worker->service;
+    struct receiver *receiver;
+
+    if (notice->kind != NOTICE_FILTER_ANSWER) {
+        pubsub_feed_gather(service->pubsub, worker->index, notice,
+                           atomic_load_explicit(&service->feed_gather_ns,
+                                                memory_order_relaxed));
+        return;
+    }
+    receiver = find_receiver(worker, to);
+    if (receiver != NULL) {
+        pubsub_feed_reply(service->pubsub, receiver, notice);
+    }
+}
+
 static bool
 deliver(void *ctx, const struct notice *notice, uint64_t to, uint64_t until_ns)
 {
@@ -337,6 +419,11 @@ deliver(void *ctx, const struct notice *notice, uint64_t to, uint64_t until_ns)
     case NOTICE_MONITOR:
         monitor_deliver(service->monitor, worker->index, notice);
         break;
+    case NOTICE_FILTER:
+    case NOTICE_FILTERS:
+    case NOTICE_FILTER_ANSWER:
+        deliver_of_filters(worker, notice, to);
+        break;
     }
     return true;
 }
@@ -353,7 +440,9 @@ lost(void *ctx)
     monitor_cut(service->monitor, worker->index);
 }
 
-const struct inbox_reader observe_reader = { .deliver = deliver, .lost = lost };
+const struct inbox_reader observe_reader = { .deliver = deliver,
+                                             .send = send_gathered,
+                                             .lost = lost };
 
 void
 observe_leave(struct worker *worker, struct session *session)

@@ -9,13 +9,16 @@
 #pragma once
 
 #include "engine/request.h"
+#include "push/pubsub_feed.h"
 
 /* service->observed: two flags and two counts of clients in one word, so that
  * they change without a lock. */
 #define OBSERVED_EVENTS ((uint64_t)1 << 0) /* notify-keyspace-events */
 #define OBSERVED_PAUSE  ((uint64_t)1 << 1) /* commands go one by one then */
 /* Nobody observes: sidecar mode checks the slots of each command. */
-#define OBSERVED_ROUTES   ((uint64_t)1 << 2)
+#define OBSERVED_ROUTES ((uint64_t)1 << 2)
+/* Some filter has subscribers (push/pubsub_feed.h). */
+#define OBSERVED_FILTERS  ((uint64_t)1 << 3)
 #define OBSERVED_TRACKING ((uint64_t)0xffffff << 8)
 #define OBSERVED_MONITOR  ((uint64_t)0xffffff << 32) /* likewise */
 
@@ -26,10 +29,21 @@ observed_by(const struct service *service)
            ~OBSERVED_ROUTES;
 }
 
+/* Returns whether anybody observes at all. */
+static inline bool
+observe_any(const struct request *req)
+{
+    return __builtin_expect(observed_by(req->service) != 0, 0) &&
+           !req->worker->alone;
+}
+
+/* Returns whether anybody but the subscribers of filters does, who hear of
+ * their keys only. */
 static inline bool
 observe_is_on(const struct request *req)
 {
-    return __builtin_expect(observed_by(req->service) != 0, 0) &&
+    return __builtin_expect(
+               (observed_by(req->service) & ~OBSERVED_FILTERS) != 0, 0) &&
            !req->worker->alone;
 }
 
@@ -41,19 +55,37 @@ void observe_count(struct service *service, uint64_t which, bool comes);
 
 /* Reports that a handler changed, made or removed a key: clients that cache it
  * get an invalidation, and subscribers of this class of events (conf.h) get
- * `event`, unless it is NULL. Once for each key, in the order of the changes,
+ * `event`, unless it is NULL. Subscribers of the filter are told what the
+ * change is, FEED_GONE or FEED_CHANGED; FEED_NOTHING if its bits stay, or
+ * observe_feed has told them. Once for each key, in the order of the changes,
  * and also if nothing is dirty: for valkey-bloom, opening a filter for writing
  * changes it. */
 void observe_change_slow(struct request *req, const struct key *key,
-                         enum conf_event event_class, const char *event);
+                         enum feed_kind feed, enum conf_event event_class,
+                         const char *event);
 static inline void
-observe_change(struct request *req, const struct key *key,
+observe_change(struct request *req, const struct key *key, enum feed_kind feed,
                enum conf_event event_class, const char *event)
 {
-    if (observe_is_on(req)) {
-        observe_change_slow(req, key, event_class, event);
+    if (observe_any(req)) {
+        observe_change_slow(req, key, feed, event_class, event);
     }
 }
+
+/* Returns whether the key has subscribers, so that what it takes to tell them
+ * of a change must be put together. Keys may share the answer. */
+bool observe_feeds_slow(const struct request *req, const struct key *key);
+static inline bool
+observe_feeds(const struct request *req, const struct key *key)
+{
+    return __builtin_expect((observed_by(req->service) & OBSERVED_FILTERS) != 0,
+                            0) &&
+           observe_feeds_slow(req, key);
+}
+
+/* Tells the subscribers of a filter of a change, and nobody else. */
+void observe_feed(struct request *req, const struct key *key,
+                  const struct feed_change *change);
 
 /* Publishes an event without an invalidation. */
 void observe_event(struct request *req, const struct key *key,
@@ -67,8 +99,9 @@ void observe_expired(struct worker *worker, const struct key *key);
 void observe_removed_alone(struct worker *worker, const struct key *key,
                            enum conf_event event_class, const char *event);
 
-/* Reports that databases were emptied or exchanged. */
-void observe_flush(struct request *req);
+/* Reports that a database, or all of them (FEED_ALL_DBS), were emptied
+ * (FEED_GONE) or exchanged (FEED_CHANGED). */
+void observe_flush(struct request *req, uint32_t db, enum feed_kind feed);
 
 /* Reports that all data was exchanged outside any command, and hands the
  * notices over at once. Under the raised gate, by the loop of this worker. */

@@ -11,12 +11,29 @@
 #include "keyspace/gate.h"
 #include "net/loop.h"
 #include "net/serve.h"
-#include "push/pubsub.h"
+#include "push/pubsub_feed.h"
+
+/* Whether the user may still subscribe to the filter of a topic. */
+static bool
+may_read(const struct user *user, struct slice topic)
+{
+    struct slice argv[] = { slice_lit("bf.subscribe"), pubsub_feed_key(topic) };
+    const struct permission_query query = { .command =
+                                                command_at(CMD_ID_BF_SUBSCRIBE),
+                                            .argv = argv,
+                                            .argc = 2,
+                                            .db = pubsub_feed_db(topic) };
+    size_t at = 0;
+
+    return user_check(user, &query, &at) == DENIED_NOTHING;
+}
 
 static bool
 may_hear(void *ctx, enum pubsub_kind kind, struct slice name)
 {
-    return user_has_channel(ctx, name, kind == PUBSUB_PATTERN);
+    return kind == PUBSUB_FILTER
+               ? may_read(ctx, name)
+               : user_has_channel(ctx, name, kind == PUBSUB_PATTERN);
 }
 
 /* Whether the user may still do what the connection began with MONITOR. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * After a change of users each loop looks through its own connections, and
- * closes those whose user was deleted, or may no longer use a channel to which
- * they subscribe. A command of such a connection is refused from the moment of
- * the change on; this is about those that send none. On the loop's thread.
+ * closes those whose user was deleted, or may no longer use a channel, or read
+ * a filter, to which they subscribe. A command of such a connection is refused
+ * from the moment of the change on; this is about those that send none. On the
+ * loop's thread.
  */
 #pragma once
 

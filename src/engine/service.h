@@ -218,6 +218,7 @@ struct service {
     struct inboxes *inboxes;
     _Atomic uint64_t observed;
     _Atomic uint64_t inbox_limit_bytes;
+    _Atomic uint64_t feed_gather_ns; /* bf.subscribe-gather-ms */
     _Atomic uint64_t tracking_keys_max, tracking_bytes_max;
 
     struct sampler *sampler;

@@ -153,7 +153,8 @@ links_client_line(struct buf *text, const struct links_client *line)
                "oll=%d omem=%" PRIu64 " tot-mem=%" PRIu64 " events=%s",
                line->unsent > 0, line->unsent, line->unsent,
                line->unsent > 0 ? "rw" : "r");
-    buf_printf(text, " cmd=%s user=%s redir=-1 resp=2 lib-name= lib-ver=\n",
+    buf_printf(text,
+               " cmd=%s user=%s redir=-1 resp=2 filters=0 lib-name= lib-ver=\n",
                line->command, line->user);
 }
 

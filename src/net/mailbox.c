@@ -23,6 +23,8 @@ mailbox_init(struct mailbox *box, struct loop *loop, uv_loop_t *uv,
     CHECK(uv_mutex_init(&box->mutex) == 0);
     CHECK(uv_async_init(uv, &box->async, on_mail) == 0);
     box->async.data = box;
+    CHECK(uv_timer_init(uv, &box->later) == 0);
+    box->later.data = box;
 }
 
 uint32_t
@@ -127,6 +129,24 @@ mailbox_poke(struct mailbox *box)
     }
 }
 
+static void
+on_later(uv_timer_t *timer)
+{
+    mailbox_poke(timer->data);
+}
+
+/* libuv counts from the begin of the loop's turn, unless it is told otherwise.
+ */
+void
+mailbox_poke_in(struct mailbox *box, uint64_t ns)
+{
+    enum { NS_A_MS = 1000000 };
+
+    uv_update_time(box->later.loop);
+    CHECK(uv_timer_start(&box->later, on_later, (ns + NS_A_MS - 1) / NS_A_MS,
+                         0) == 0);
+}
+
 void
 mailbox_answer_poke(struct mailbox *box)
 {
@@ -139,6 +159,7 @@ void
 mailbox_close(struct mailbox *box)
 {
     uv_close((uv_handle_t *)&box->async, NULL);
+    uv_close((uv_handle_t *)&box->later, NULL);
 }
 
 /* The collected mails were all delivered: both happen in one callback. */

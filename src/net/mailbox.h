@@ -25,6 +25,7 @@ struct mail {
 
 struct mailbox {
     uv_async_t async;
+    uv_timer_t later; /* owner only: mailbox_poke_in */
     uv_mutex_t mutex;
     struct mail *queue; /* guarded by mutex */
     uint32_t count, capacity;
@@ -60,6 +61,10 @@ void mailbox_on_poke(struct mailbox *mailbox, void (*poked)(void *ctx),
                      void *ctx);
 void mailbox_poke(struct mailbox *mailbox);
 
+/* On the owner: pokes after this time, in whole milliseconds. A second call
+ * sets another time. */
+void mailbox_poke_in(struct mailbox *mailbox, uint64_t ns);
+
 /* On the owner: takes over what was posted so far; returns how many calls. */
 uint32_t mailbox_collect(struct mailbox *mailbox);
 
@@ -69,7 +74,7 @@ void mailbox_deliver(struct mailbox *mailbox);
 /* On the owner: calls `poked` now if there was a poke since. */
 void mailbox_answer_poke(struct mailbox *mailbox);
 
-/* Closes the handle; fini after the loop has run its close callbacks, and when
+/* Closes the handles; fini after the loop has run its close callbacks, and when
  * no thread posts any more. */
 void mailbox_close(struct mailbox *mailbox);
 void mailbox_fini(struct mailbox *mailbox);

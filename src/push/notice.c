@@ -248,6 +248,26 @@ deliver(struct inbox *inbox, uint64_t ends_ns)
     return more || inbox->drain_at < inbox->drain_count;
 }
 
+/* Sends what was gathered, if it is time, or sees to it that it is sent then.
+ * Returns whether it must go on with that before it delivers more. */
+static bool
+send_gathered(struct inbox *inbox, uint64_t ends_ns)
+{
+    const struct inbox_reader *reader = &inbox->reader;
+    uint64_t due_ns =
+        reader->send != NULL ? reader->send(reader->ctx, ends_ns) : 0;
+    uint64_t now_ns;
+
+    if (due_ns == 0) {
+        return false;
+    }
+    now_ns = clock_mono_ns();
+    if (due_ns > now_ns) {
+        mailbox_poke_in(inbox->mailbox, due_ns - now_ns);
+    }
+    return due_ns <= now_ns;
+}
+
 /* Sends the pushes that the last turn has left, and only then delivers more of
  * them, so that they stay few. Returns whether something is left. */
 static bool
@@ -257,8 +277,9 @@ work_for_a_turn(struct inbox *inbox)
     uint64_t ends_ns = clock_mono_ns() + TURN_NS;
     bool more = true;
 
-    if (push_flush(loop, ends_ns)) {
+    if (!send_gathered(inbox, ends_ns) && push_flush(loop, ends_ns)) {
         more = deliver(inbox, ends_ns);
+        more = send_gathered(inbox, ends_ns) || more;
         more = !push_flush(loop, ends_ns) || more;
     }
     return more;

@@ -37,6 +37,10 @@ enum notice_kind {
     NOTICE_REDIRECTED,      /* an invalidation, for a target (targets.h) */
     NOTICE_REDIRECT_BROKEN, /* the target is gone */
     NOTICE_MONITOR,         /* payload: the line */
+    /* Of filters (pubsub_feed.h); channel: the topic's name. */
+    NOTICE_FILTER,
+    NOTICE_FILTERS,      /* for all of a database; channel: its number */
+    NOTICE_FILTER_ANSWER /* for one client */
 };
 
 /* Any thread may read a notice that is in a list. Only hold_until, which
@@ -68,6 +72,10 @@ struct inbox_reader {
      * until_ns has passed; the inbox calls again with the same notice. */
     bool (*deliver)(void *ctx, const struct notice *notice, uint64_t to,
                     uint64_t until_ns);
+    /* Sends what deliver has gathered, until until_ns, if it is time. Returns
+     * when it is to be called again, by the monotonic clock; 0: nothing is
+     * gathered. A time that is past: before more is delivered. Optional. */
+    uint64_t (*send)(void *ctx, uint64_t until_ns);
     /* Called after some notices were lost. */
     void (*lost)(void *ctx);
     void *ctx;
@@ -113,7 +121,8 @@ struct notice_list {
 
 /* Adds a reference to a notice for a loop. For an invalidation, `to` is the id
  * of one client, or 0 for all clients of the loop that want it. For a message,
- * `to` is its stamp on the loop (pubsub.h). If there was no memory for the
+ * `to` is its stamp on the loop (pubsub.h). For an answer about a filter it is
+ * the id of the client. If there was no memory for the
  * notice (NULL) or is none for the post, the loop learns that it lost one. */
 void notice_list_add(struct notice_list *list, struct notice *notice,
                      unsigned loop, uint64_t to);

@@ -21,8 +21,16 @@ pubsub_new(unsigned loops)
     for (unsigned i = 0; i < loops; i++) {
         CHECK(uv_mutex_init(&pubsub->slots[i].mutex) == 0);
         pubsub->slots[i].patterns_end = &pubsub->slots[i].patterns;
+        pubsub->slots[i].feeding.end = &pubsub->slots[i].feeding.first;
     }
     return pubsub;
+}
+
+void
+pubsub_announce(struct pubsub *pubsub, _Atomic uint64_t *word, uint64_t flag)
+{
+    pubsub->announced = word;
+    pubsub->flag = flag;
 }
 
 void
@@ -44,10 +52,40 @@ pubsub_free(struct pubsub *pubsub)
 
 /* ---- the names of all loops ---------------------------------------------- */
 
-static bool
-known_add(struct pubsub *pubsub, enum pubsub_kind kind, struct slice name)
+/* A name of a topic. */
+struct topic_name {
+    enum pubsub_kind kind;
+    struct slice name;
+    uint64_t hash; /* of a filter's key; else 0 */
+};
+
+/* Counts a filter that has its first subscriber, or has lost its last one. The
+ * caller holds the lock. */
+static void
+count_feed(struct pubsub *pubsub, uint64_t hash, bool comes)
 {
-    struct map *map = &pubsub->known[kind];
+    _Atomic uint32_t *place = &pubsub->feeds[hash % FEED_PLACES];
+
+    if (comes) {
+        (void)atomic_fetch_add(place, 1);
+    } else {
+        CHECK(atomic_fetch_sub(place, 1) > 0);
+    }
+    if (pubsub->announced == NULL) {
+        return;
+    }
+    if (pubsub->known[PUBSUB_FILTER].count > 0) {
+        (void)atomic_fetch_or(pubsub->announced, pubsub->flag);
+    } else {
+        (void)atomic_fetch_and(pubsub->announced, ~pubsub->flag);
+    }
+}
+
+static bool
+known_add(struct pubsub *pubsub, const struct topic_name *topic)
+{
+    struct map *map = &pubsub->known[topic->kind];
+    struct slice name = topic->name;
     struct known *known;
 
     uv_mutex_lock(&pubsub->mutex);
@@ -62,41 +100,70 @@ known_add(struct pubsub *pubsub, enum pubsub_kind kind, struct slice name)
     if (known != NULL) {
         known->loops++;
     }
+    if (known != NULL && known->loops == 1 && topic->kind == PUBSUB_FILTER) {
+        count_feed(pubsub, topic->hash, true);
+    }
     uv_mutex_unlock(&pubsub->mutex);
     return known != NULL;
 }
 
 static void
-known_remove(struct pubsub *pubsub, enum pubsub_kind kind, struct slice name)
+known_remove(struct pubsub *pubsub, const struct topic_name *topic)
 {
-    struct map *map = &pubsub->known[kind];
+    struct map *map = &pubsub->known[topic->kind];
     struct known *known;
 
     uv_mutex_lock(&pubsub->mutex);
-    known = map_find(map, name);
+    known = map_find(map, topic->name);
     CHECK(known != NULL);
     known->loops--;
     if (known->loops == 0) {
-        (void)map_remove(map, name);
+        (void)map_remove(map, topic->name);
         mem_free(known);
+        if (topic->kind == PUBSUB_FILTER) {
+            count_feed(pubsub, topic->hash, false);
+        }
     }
     uv_mutex_unlock(&pubsub->mutex);
 }
 
 /* ---- topics -------------------------------------------------------------- */
 
-static struct topic *
-topic_new(enum pubsub_kind kind, struct slice name)
+static void
+topic_free(struct topic *topic)
 {
-    size_t len = kind == PUBSUB_PATTERN ? name.len : 0;
+    if (topic != NULL && topic->gathered != NULL) {
+        CHECK(topic->gathered->at == NULL);
+        buf_free(&topic->gathered->records);
+        mem_free(topic->gathered);
+    }
+    mem_free(topic);
+}
+
+static struct topic *
+topic_new(const struct topic_name *name)
+{
+    bool named = name->kind == PUBSUB_PATTERN || name->kind == PUBSUB_FILTER;
+    size_t len = named ? name->name.len : 0;
     struct topic *topic = mem_try_zalloc(sizeof(*topic) + len);
 
-    if (topic != NULL) {
-        topic->end = &topic->first;
-        topic->len = len;
-        if (len > 0) {
-            memcpy(topic->name, name.data, len);
+    if (topic == NULL) {
+        return NULL;
+    }
+    topic->end = &topic->first;
+    topic->hash = name->hash;
+    topic->len = len;
+    if (len > 0) {
+        memcpy(topic->name, name->name.data, len);
+    }
+    if (name->kind == PUBSUB_FILTER) {
+        topic->gathered = mem_try_zalloc(sizeof(*topic->gathered));
+        if (topic->gathered == NULL) {
+            mem_free(topic);
+            return NULL;
         }
+        topic->gathered->topic = topic;
+        topic->gathered->last = SIZE_MAX;
     }
     return topic;
 }
@@ -146,32 +213,51 @@ topic_leave(struct slot *slot, enum pubsub_kind kind, struct slice name,
 
 /* Finds the topic of a name, or makes one. NULL: no memory. */
 static struct topic *
-topic_of(struct pubsub *pubsub, struct slot *slot, enum pubsub_kind kind,
-         struct slice name)
+topic_of(struct pubsub *pubsub, struct slot *slot,
+         const struct topic_name *name)
 {
-    struct topic *topic = map_find(&slot->topics[kind], name);
+    struct topic *topic = map_find(&slot->topics[name->kind], name->name);
     bool entered;
 
     if (topic != NULL) {
         return topic;
     }
-    if (!known_add(pubsub, kind, name)) {
+    if (!known_add(pubsub, name)) {
         return NULL;
     }
-    topic = topic_new(kind, name);
+    topic = topic_new(name);
     if (topic != NULL) {
         uv_mutex_lock(&slot->mutex);
-        entered = topic_enter(slot, kind, name, topic);
+        entered = topic_enter(slot, name->kind, name->name, topic);
         uv_mutex_unlock(&slot->mutex);
         if (!entered) {
-            mem_free(topic);
+            topic_free(topic);
             topic = NULL;
         }
     }
     if (topic == NULL) {
-        known_remove(pubsub, kind, name);
+        known_remove(pubsub, name);
     }
     return topic;
+}
+
+/* Drops what was gathered for a topic that ends; NULL is fine. */
+static void
+drop_gathered(struct feeding *feeding, struct gathered *gathered)
+{
+    if (gathered == NULL || gathered->at == NULL) {
+        return;
+    }
+    if (feeding->first == gathered) {
+        feeding->begun = false;
+    }
+    *gathered->at = gathered->next;
+    if (gathered->next != NULL) {
+        gathered->next->at = gathered->at;
+    } else {
+        feeding->end = gathered->at;
+    }
+    gathered->at = NULL;
 }
 
 /* Removes a topic without subscriptions. The name may be borrowed from the
@@ -181,11 +267,12 @@ topic_end(struct pubsub *pubsub, struct slot *slot, enum pubsub_kind kind,
           struct slice name, struct topic *topic)
 {
     CHECK(topic->count == 0);
+    drop_gathered(&slot->feeding, topic->gathered);
     uv_mutex_lock(&slot->mutex);
     topic_leave(slot, kind, name, topic);
     uv_mutex_unlock(&slot->mutex);
-    known_remove(pubsub, kind, name);
-    mem_free(topic);
+    known_remove(pubsub, &(struct topic_name){ kind, name, topic->hash });
+    topic_free(topic);
 }
 
 /* ---- the subscriptions of one receiver ----------------------------------- */
@@ -204,13 +291,14 @@ free_own_if_empty(struct receiver *receiver)
 {
     struct subscriptions *all = receiver->subscriptions;
 
-    if (all->own[PUBSUB_CHANNEL].count == 0 &&
-        all->own[PUBSUB_PATTERN].count == 0 &&
-        all->own[PUBSUB_SHARD].count == 0) {
-        mem_free(all);
-        receiver->subscriptions = NULL;
-        metric_add(METRIC_PUBSUB_CLIENTS, -1);
+    for (unsigned kind = 0; kind < PUBSUB_KINDS; kind++) {
+        if (all->own[kind].count > 0) {
+            return;
+        }
     }
+    mem_free(all);
+    receiver->subscriptions = NULL;
+    metric_add(METRIC_PUBSUB_CLIENTS, -1);
 }
 
 static struct map *
@@ -229,6 +317,10 @@ static void
 link_subscription(struct slot *slot, struct topic *topic,
                   struct subscription *sub)
 {
+    if (topic->gathered != NULL) { /* it gets what comes from now on */
+        sub->sent = topic->gathered->records.len;
+        topic->gathered->last = SIZE_MAX;
+    }
     uv_mutex_lock(&slot->mutex);
     sub->topic = topic;
     sub->since = slot->stamp;
@@ -247,6 +339,9 @@ unlink_subscription(struct slot *slot, struct subscription *sub)
     if (slot->delivery.next == sub) {
         slot->delivery.next = sub->next;
     }
+    if (slot->feeding.next == sub) {
+        slot->feeding.next = sub->next;
+    }
     CHECK(topic->count > 0);
     uv_mutex_lock(&slot->mutex);
     *sub->at = sub->next;
@@ -262,11 +357,12 @@ unlink_subscription(struct slot *slot, struct subscription *sub)
 /* Adds the subscription to the receiver's map first, where no other thread sees
  * it, so that it can be removed again if a later step fails. */
 static enum pubsub_result
-subscribe(struct pubsub *pubsub, struct receiver *receiver,
-          enum pubsub_kind kind, struct slice name)
+subscribe_own(struct pubsub *pubsub, struct receiver *receiver,
+              const struct topic_name *to)
 {
     struct slot *slot = &pubsub->slots[receiver->loop];
-    struct map *own = own_map(receiver, kind);
+    struct map *own = own_map(receiver, to->kind);
+    struct slice name = to->name;
     struct subscription *sub;
     struct topic *topic;
 
@@ -282,7 +378,7 @@ subscribe(struct pubsub *pubsub, struct receiver *receiver,
         mem_free(sub);
         return PUBSUB_NOMEM;
     }
-    topic = topic_of(pubsub, slot, kind, name);
+    topic = topic_of(pubsub, slot, to);
     if (topic == NULL) {
         (void)map_remove(own, name);
         mem_free(sub);
@@ -291,20 +387,36 @@ subscribe(struct pubsub *pubsub, struct receiver *receiver,
     sub->receiver = receiver;
     link_subscription(slot, topic, sub);
     receiver->subscriptions->bytes += name.len;
-    count_own(receiver, kind);
+    count_own(receiver, to->kind);
     return PUBSUB_OK;
+}
+
+static enum pubsub_result
+subscribe(struct pubsub *pubsub, struct receiver *receiver,
+          const struct topic_name *name)
+{
+    enum pubsub_result result = subscribe_own(pubsub, receiver, name);
+
+    if (receiver->subscriptions != NULL) {
+        free_own_if_empty(receiver);
+    }
+    return result;
 }
 
 enum pubsub_result
 pubsub_subscribe(struct pubsub *pubsub, struct receiver *receiver,
                  enum pubsub_kind kind, struct slice name)
 {
-    enum pubsub_result result = subscribe(pubsub, receiver, kind, name);
+    CHECK(kind != PUBSUB_FILTER);
+    return subscribe(pubsub, receiver, &(struct topic_name){ kind, name, 0 });
+}
 
-    if (receiver->subscriptions != NULL) {
-        free_own_if_empty(receiver);
-    }
-    return result;
+enum pubsub_result
+pubsub_subscribe_filter(struct pubsub *pubsub, struct receiver *receiver,
+                        struct slice name, uint64_t hash)
+{
+    return subscribe(pubsub, receiver,
+                     &(struct topic_name){ PUBSUB_FILTER, name, hash });
 }
 
 enum pubsub_result

@@ -19,6 +19,11 @@ struct pubsub;
 
 struct pubsub *pubsub_new(unsigned loops);
 
+/* From now on FLAG is set in *word while any filter has subscribers. At the
+ * start. */
+void pubsub_announce(struct pubsub *pubsub, _Atomic uint64_t *word,
+                     uint64_t flag);
+
 /* Every receiver must have left. */
 void pubsub_free(struct pubsub *pubsub);
 
@@ -28,6 +33,11 @@ enum pubsub_result { PUBSUB_OK, PUBSUB_ALREADY, PUBSUB_NONE, PUBSUB_NOMEM };
 enum pubsub_result pubsub_subscribe(struct pubsub *pubsub,
                                     struct receiver *receiver,
                                     enum pubsub_kind kind, struct slice name);
+/* Does so with PUBSUB_FILTER: the name of a topic, and the hash of its key.
+ * Under the lock of the key's stripe: each later change of the key is told. */
+enum pubsub_result pubsub_subscribe_filter(struct pubsub *pubsub,
+                                           struct receiver *receiver,
+                                           struct slice name, uint64_t hash);
 enum pubsub_result pubsub_unsubscribe(struct pubsub *pubsub,
                                       struct receiver *receiver,
                                       enum pubsub_kind kind, struct slice name);

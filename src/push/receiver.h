@@ -19,9 +19,15 @@ struct subscriptions; /* pubsub_slot.h */
 struct tracker;       /* tracking.c */
 struct reader;        /* readership.c */
 
-/* The kinds of subscriptions. */
-enum pubsub_kind { PUBSUB_CHANNEL, PUBSUB_PATTERN, PUBSUB_SHARD };
-enum { PUBSUB_KINDS = PUBSUB_SHARD + 1 };
+/* The kinds of subscriptions. A subscription to a filter (pubsub_feed.h) has
+ * the name of its topic, not of its key. */
+enum pubsub_kind {
+    PUBSUB_CHANNEL,
+    PUBSUB_PATTERN,
+    PUBSUB_SHARD,
+    PUBSUB_FILTER
+};
+enum { PUBSUB_KINDS = PUBSUB_FILTER + 1 };
 
 struct receiver {
     struct conn *conn; /* NULL: no socket, so it gets no pushes */
@@ -29,10 +35,10 @@ struct receiver {
     unsigned loop;     /* index */
     bool is_target;    /* gets the invalidations of other clients */
     atomic_bool monitors;
+    _Atomic uint8_t tracks; /* its mode, for CLIENT LIST (tracking.h) */
     const unsigned *resp;
     struct subscriptions *subscriptions;       /* NULL: none */
     _Atomic uint32_t subscribed[PUBSUB_KINDS]; /* how many of each kind */
-    _Atomic uint32_t tracks;   /* its mode, for CLIENT LIST (tracking.h) */
     struct tracker *tracker;   /* NULL: CLIENT TRACKING is off */
     struct reader *reader;     /* the keys it has read; NULL: none */
     _Atomic uint64_t redirect; /* its target, likewise; 0: itself */

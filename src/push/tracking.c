@@ -286,7 +286,7 @@ end_tracker(struct slot *slot, struct tracker *tracker)
 
 /* Publishes the mode and the target for CLIENT LIST. */
 static void
-show(struct receiver *receiver, uint32_t tracks, uint64_t redirect)
+show(struct receiver *receiver, uint8_t tracks, uint64_t redirect)
 {
     atomic_store_explicit(&receiver->tracks, tracks, memory_order_relaxed);
     atomic_store_explicit(&receiver->redirect, redirect, memory_order_relaxed);

@@ -108,6 +108,8 @@ options_apply(struct server *server)
     client->multi_commands_max = (uint64_t)conf->multi_max_commands;
     client->multi_bytes_max = conf->multi_max_bytes;
     server->service.inbox_limit_bytes = conf->notice_buffer_limit;
+    server->service.feed_gather_ns =
+        (uint64_t)conf->bf_subscribe_gather * 1000000;
     server->service.tracking_keys_max = (uint64_t)conf->tracking_table_max_keys;
     server->service.tracking_bytes_max = conf->tracking_table_max_bytes;
     observe_flag(&server->service, OBSERVED_EVENTS,

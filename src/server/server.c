@@ -258,6 +258,7 @@ init_service(struct server *server, const struct conf_args *args)
                     .ctx = server } });
     service->stats = stats_new(server->threads, CMD_ID_COUNT);
     service->pubsub = pubsub_new(server->threads);
+    pubsub_announce(service->pubsub, &service->observed, OBSERVED_FILTERS);
     service->tracking = tracking_new(server->threads, &tracking_limits);
     service->monitor = monitor_new(server->threads);
     service->inboxes =

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# BF.SCANDUMP key iterator, for each layout. In tests/command/test_foreign_filters.py
+# BF.SCANDUMP key iterator [BYTES n] [TURN n], for each layout. In tests/command/test_foreign_filters.py
 # whole filters go through it.
 @server --bf.bloom-use-random-seed no --bf.bloom-capacity 5
 > BF.SCANDUMP
@@ -29,6 +29,22 @@
 < *2 | :65 | "\x00"
 > BF.SCANDUMP k 65
 < *2 | :0 | ""
+> BF.SCANDUMP k 60 BYTES 3
+< *2 | :63 | "\x00\x00\x02"
+> BF.SCANDUMP k 60 turn 0 bytes 16777216
+< *2 | :65 | "\x00\x00\x02\x00\x00"
+> BF.SCANDUMP k 60 TURN 1
+< -TURNED the filter has turned since its header: begin again with iterator 0
+> BF.SCANDUMP k 60 BYTES 0
+< -ERR BYTES must be a number from 1 to 16777216
+> BF.SCANDUMP k 60 BYTES 16777217
+< -ERR BYTES must be a number from 1 to 16777216
+> BF.SCANDUMP k 60 TURN -1
+< -ERR TURN must be a number, 0 or more
+> BF.SCANDUMP k 60 BYTES
+< -ERR syntax error
+> BF.SCANDUMP k 60 PIECES 2
+< -ERR syntax error
 > BF.SCANDUMP k 66
 < *2 | :0 | ""
 > BF.SCANDUMP k -1

@@ -46,6 +46,7 @@ scene_new(void)
     limits = (struct tracking_limits){ &service->tracking_keys_max,
                                        &service->tracking_bytes_max };
     service->pubsub = pubsub_new(1);
+    pubsub_announce(service->pubsub, &service->observed, OBSERVED_FILTERS);
     service->tracking = tracking_new(1, &limits);
     service->monitor = monitor_new(1);
     service->inbox_limit_bytes = 1 << 20;

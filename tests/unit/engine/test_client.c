@@ -47,7 +47,7 @@ TEST(client_line_has_the_fields_in_their_order)
         "id=7 addr= laddr= fd=-1 name=n age=4 idle=1 flags=N capa= db=0 "
         "sub=0 psub=0 ssub=0 multi=-1 qbuf=0");
     expect_line(&session, NULL,
-                " cmd=NULL user=default redir=-1 resp=2 "
+                " cmd=NULL user=default redir=-1 resp=2 filters=0 "
                 "lib-name= lib-ver=\n");
     expect_line(&session, command_at(CMD_ID_PING), " cmd=ping ");
     session_fini(&session);

@@ -20,9 +20,9 @@ TEST(nothing_is_gathered_while_nobody_looks)
     struct key key = key_of("k");
 
     listen_to(scene, "*");
-    observe_change(&scene->req, &key, CONF_EVENT_GENERIC, "del");
+    observe_change(&scene->req, &key, FEED_NOTHING, CONF_EVENT_GENERIC, "del");
     observe_expired(scene->rig->worker, &key);
-    observe_flush(&scene->req);
+    observe_flush(&scene->req, FEED_ALL_DBS, FEED_GONE);
     assert_int_equal(0, scene->rig->worker->notices.count);
     expect_seen(scene, "");
     scene_free(scene);
@@ -36,7 +36,7 @@ TEST(an_event_goes_to_the_key_and_then_to_the_event_and_waits_for_the_disk)
     want_events(scene, "KEg");
     listen_to(scene, "*");
     scene->rig->worker->hold = 55;
-    observe_change(&scene->req, &key, CONF_EVENT_GENERIC, "del");
+    observe_change(&scene->req, &key, FEED_NOTHING, CONF_EVENT_GENERIC, "del");
     expect_seen(scene, "0 55 __keyspace@3__:k del\n"
                        "0 55 __keyevent@3__:del k\n");
     scene_free(scene);
@@ -49,16 +49,18 @@ TEST(only_the_wanted_classes_and_channels_are_published)
 
     listen_to(scene, "*");
     want_events(scene, "Kx");
-    observe_change(&scene->req, &key, CONF_EVENT_GENERIC, "del");
-    observe_change(&scene->req, &key, CONF_EVENT_GENERIC, NULL);
+    observe_change(&scene->req, &key, FEED_NOTHING, CONF_EVENT_GENERIC, "del");
+    observe_change(&scene->req, &key, FEED_NOTHING, CONF_EVENT_GENERIC, NULL);
     observe_expired(scene->rig->worker, &key);
     expect_seen(scene, "0 0 __keyspace@3__:k expired\n");
     want_events(scene, "Ed");
-    observe_change(&scene->req, &key, CONF_EVENT_MODULE, "bloom.add");
+    observe_change(&scene->req, &key, FEED_NOTHING, CONF_EVENT_MODULE,
+                   "bloom.add");
     observe_event(&scene->req, &key, CONF_EVENT_KEY_MISS, "keymiss");
     expect_seen(scene, "0 0 __keyevent@3__:bloom.add k\n");
     want_events(scene, "");
-    observe_change(&scene->req, &key, CONF_EVENT_MODULE, "bloom.add");
+    observe_change(&scene->req, &key, FEED_NOTHING, CONF_EVENT_MODULE,
+                   "bloom.add");
     expect_seen(scene, "");
     scene_free(scene);
 }
@@ -72,7 +74,7 @@ TEST(replay_before_the_start_sends_no_events)
     listen_to(scene, "*");
     scene->req.obey = true;
     scene->rig->worker->alone = true;
-    observe_change(&scene->req, &key, CONF_EVENT_GENERIC, "del");
+    observe_change(&scene->req, &key, FEED_NOTHING, CONF_EVENT_GENERIC, "del");
     observe_event(&scene->req, &key, CONF_EVENT_GENERIC, "del");
     observe_expired(scene->rig->worker, &key);
     expect_seen(scene, "");
@@ -89,11 +91,11 @@ TEST(a_change_invalidates_and_a_flush_does_so_for_everything)
     assert_true(
         tracking_on(scene->rig->service.tracking, &scene->receiver, &options));
     observe_count(&scene->rig->service, OBSERVED_TRACKING, true);
-    observe_change(&scene->req, &key, CONF_EVENT_GENERIC, "del");
+    observe_change(&scene->req, &key, FEED_NOTHING, CONF_EVENT_GENERIC, "del");
     expect_seen(scene, "2 0 k \n");
     observe_expired(scene->rig->worker, &key);
     expect_seen(scene, "2 0 k \n");
-    observe_flush(&scene->req);
+    observe_flush(&scene->req, FEED_ALL_DBS, FEED_GONE);
     expect_seen(scene, "3 0  \n");
     observe_count(&scene->rig->service, OBSERVED_TRACKING, false);
     assert_true(observed_by(&scene->rig->service) == 0);

@@ -396,13 +396,31 @@ store_position(const struct run *run)
 }
 
 static bool
+refuse_group(struct run *run, uint32_t index, uint64_t offset, const char *why)
+{
+    bool lacks_secret = strstr(why, "hash-secret-file") != NULL;
+    char path[PATH_BYTES];
+
+    increment_path(run, index, path);
+    return refuse(run,
+                  "%s: group %" PRIu64 " at offset %" PRIu64
+                  " cannot be executed: %s. %s%s.",
+                  path, run->result.manifest.sequence + run->result.groups + 1,
+                  offset, why,
+                  lacks_secret ? "If the secret is lost, --without-secret and "
+                                 "the fingerprint leave such filters out, for "
+                                 "good"
+                               : "Run bloomery-check verify ",
+                  lacks_secret ? "" : run->options->journal_dir);
+}
+
+static bool
 replay_increment(struct run *run, uint32_t index)
 {
     const struct verify_file *file = &run->files[index];
     const struct recover_replay *replay = run->options->replay;
     uint64_t offset = GROUP_FIRST_LINE_BYTES;
     struct group group;
-    char path[PATH_BYTES];
     char why[256] = "it changed while it was read";
 
     advance(run, offset);
@@ -411,14 +429,7 @@ replay_increment(struct run *run, uint32_t index)
         if (group_read(file->data, file->first.key, offset, &group) !=
                 GROUP_OK ||
             !replay->group(replay->ctx, group.commands, why, sizeof(why))) {
-            increment_path(run, index, path);
-            return refuse(
-                run,
-                "%s: group %" PRIu64 " at offset %" PRIu64
-                " cannot be executed: %s. Run bloomery-check verify "
-                "%s.",
-                path, run->result.manifest.sequence + run->result.groups + 1,
-                offset, why, run->options->journal_dir);
+            return refuse_group(run, index, offset, why);
         }
         advance(run, group.end - offset);
         run->result.position += group.end - offset;

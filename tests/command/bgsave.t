@@ -2,6 +2,7 @@
 #
 # BGSAVE [SCHEDULE]. In a transaction it can only be scheduled.
 @oracle
+@server --auto-aof-rewrite-percentage 0
 @key k
 > BGSAVE x
 < -ERR syntax error

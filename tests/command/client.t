@@ -3,6 +3,7 @@
 # CLIENT and its subcommands; KILL, LIST and REPLY also in
 # tests/scenario/test_clients.py.
 @oracle
+@server --databases 16
 > CLIENT
 < -ERR wrong number of arguments for 'client' command
 > CLIENT NOPE

@@ -2,6 +2,7 @@
 #
 # SELECT index.
 @oracle
+@server --databases 16
 @key k
 > SELECT 1
 < +OK

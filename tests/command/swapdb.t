@@ -2,6 +2,7 @@
 #
 # SWAPDB: the keys of two databases change places as one step.
 @oracle
+@server --databases 16
 @key one two
 > SWAPDB 0 3
 < +OK

@@ -203,7 +203,8 @@ def some_keys(conn):
 @pytest.mark.parametrize("ask", ["SAVE", "BGSAVE", "SHUTDOWN SAVE",
                                  "SHUTDOWN with rules", "SIGTERM with rules"])
 def test_a_snapshot_brings_everything_back(folder, ask):
-    server = folder("--save", "3600 1") if "rules" in ask else folder()
+    server = folder("--auto-aof-rewrite-percentage", "0",
+                    *(("--save", "3600 1") if "rules" in ask else ()))
     with server.conn() as conn:
         before = some_keys(conn)
         if ask == "SAVE":

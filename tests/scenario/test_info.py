@@ -352,7 +352,8 @@ def test_the_peak_stays(server):
 
 def test_resetstat_resets_the_counters(start_server):
     server = start_server("--slowlog-log-slower-than", 0,
-                          "--appendonly", "yes")
+                          "--appendonly", "yes", "--auto-aof-rewrite-percentage",
+                          "0")
     with server.conn() as conn:
         conn.call("BF.ADD", "k", "a")
         conn.call("NOPE")

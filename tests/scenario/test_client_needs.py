@@ -356,6 +356,11 @@ def request(command):
     return transcript.words(command)
 
 
+@pytest.fixture
+def server(start_server):
+    return start_server("--databases", 16)
+
+
 @pytest.mark.parametrize("proto", [2, 3])
 @pytest.mark.parametrize("who", LISTS)
 def test_commands_are_answered_in_their_shape(server, who, proto):

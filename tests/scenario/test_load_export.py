@@ -386,7 +386,8 @@ def test_files_with_filters_that_cannot_be_exported(start_server, data,
 
 def test_a_damaged_journal_gives_what_comes_before(start_server, data,
                                                    tmp_path):
-    source = start_server("--dir", data, "--appendfsync", "always")
+    source = start_server("--dir", data, "--appendfsync", "always",
+                          "--auto-aof-rewrite-percentage", "0")
     with source.conn() as conn:
         for i in range(20):
             conn.call("BF.ADD", "k:%d" % i, "a")

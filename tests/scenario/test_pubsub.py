@@ -560,6 +560,8 @@ def test_an_event_is_not_sent_before_its_change_is_durable(start_server,
     faults = shim.Shim(str(tmp_path), tmp_path / "data")
     (tmp_path / "data").mkdir()
     server = start_server("--appendonly", "yes", "--appendfsync", "always",
+                          # a new base makes changes durable, too
+                          "--auto-aof-rewrite-percentage", "0",
                           "--dir", tmp_path / "data",
                           "--notify-keyspace-events", "KEA", env=faults.env())
     listeners = [Listener(server, proto, "PSUBSCRIBE", "__keyevent*", "c")

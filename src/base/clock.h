@@ -10,6 +10,22 @@
 /* Nanoseconds since some fixed point; never steps. */
 uint64_t clock_mono_ns(void);
 
+static inline uint64_t
+clock_mono_ms(void)
+{
+    return clock_mono_ns() / 1000000;
+}
+
+/* Returns how long ago this time of clock_mono_ms was; 0 for a time to come,
+ * and for 0, which means never. */
+static inline uint64_t
+clock_ms_since(uint64_t then_ms)
+{
+    uint64_t now_ms = clock_mono_ms();
+
+    return then_ms > 0 && then_ms < now_ms ? now_ms - then_ms : 0;
+}
+
 /* Milliseconds and microseconds since 1970, by the system's clock. */
 uint64_t clock_wall_ms(void);
 uint64_t clock_wall_us(void);

@@ -137,7 +137,7 @@ static bool
 waits_for_turn(struct request *req, struct login *login)
 {
     uint64_t max_ms = (uint64_t)req->service->conf->auth_failure_delay;
-    uint64_t now_ms = clock_mono_ns() / 1000000;
+    uint64_t now_ms = clock_mono_ms();
     uint8_t source[AUTH_DELAY_SOURCE];
 
     if (request_resumed(req) == NULL && max_ms > 0 && request_may_pause(req) &&
@@ -201,8 +201,7 @@ authenticate(struct request *req, struct slice name, struct slice password)
     }
     rights_note(req, "auth", req->argv[0], name);
     if (find_source(req, source)) {
-        auth_delay_failed(req->service->auth_delay, source,
-                          clock_mono_ns() / 1000000);
+        auth_delay_failed(req->service->auth_delay, source, clock_mono_ms());
     }
     session->auth_failures++;
     if (session->auth_failures >= AUTH_ATTEMPTS_MAX) {

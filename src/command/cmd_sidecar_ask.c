@@ -28,8 +28,7 @@ fail_off(struct request *req)
 static bool
 is_behind(const struct request *req)
 {
-    return atomic_load_explicit(&req->service->grace_until_ms,
-                                memory_order_relaxed) == GRACE_BEHIND;
+    return service_is_behind(req->service);
 }
 
 /* SIDECAR HOLDINGS [version]: with the present version, the text is empty. */

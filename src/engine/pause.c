@@ -8,12 +8,6 @@
 #include "base/clock.h"
 
 static uint64_t
-now_ms(void)
-{
-    return clock_mono_ns() / 1000000;
-}
-
-static uint64_t
 later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -35,7 +29,7 @@ pause_begin(struct service *service, enum pause_cause cause, uint64_t for_ms,
             uint32_t holds)
 {
     struct pause *pause = &service->pauses[cause];
-    uint64_t now = now_ms();
+    uint64_t now = clock_mono_ms();
     uint64_t until = for_ms < UINT64_MAX - now ? now + for_ms : UINT64_MAX;
 
     pause->holds = holds | (now < pause->until_ms ? pause->holds : 0);
@@ -58,14 +52,14 @@ pause_end(struct service *service, enum pause_cause cause)
 bool
 pause_is_on_now(const struct service *service)
 {
-    return now_ms() < atomic_load(&service->pause_until_ms);
+    return clock_mono_ms() < atomic_load(&service->pause_until_ms);
 }
 
 /* Whether one of the pauses from this cause on holds such a command. */
 static bool
 is_held(const struct service *service, enum pause_cause from, uint32_t flags)
 {
-    uint64_t now = now_ms();
+    uint64_t now = clock_mono_ms();
 
     for (size_t i = from; i < PAUSE_CAUSES; i++) {
         const struct pause *pause = &service->pauses[i];

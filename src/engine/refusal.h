@@ -55,8 +55,7 @@ refusal_of_writes(const struct service *service)
 MUST_CHECK static inline enum err
 refusal_of_ping(const struct service *service)
 {
-    bool behind = atomic_load_explicit(&service->grace_until_ms,
-                                       memory_order_relaxed) == GRACE_BEHIND;
+    bool behind = service_is_behind(service);
 
     return behind ? ERR_BEHIND : refusal_in(&service->ping_refusal);
 }

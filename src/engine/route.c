@@ -279,7 +279,7 @@ static enum err
 hold(const struct request *req)
 {
     struct session *session = req->session;
-    uint64_t now_ms = clock_mono_ns() / 1000000;
+    uint64_t now_ms = clock_mono_ms();
 
     if (txn_takes(session, req->command)) {
         return OK;

@@ -307,6 +307,15 @@ struct service {
  * start, and under the raised gate. */
 void service_follow_conf(struct service *service);
 
+/* Returns whether this server has restarted with older data than a replica has.
+ * Any thread. */
+static inline bool
+service_is_behind(const struct service *service)
+{
+    return atomic_load_explicit(&service->grace_until_ms,
+                                memory_order_relaxed) == GRACE_BEHIND;
+}
+
 /* Returns how many databases clients may use. Inside a section of the gate. */
 uint32_t service_databases(const struct service *service);
 

@@ -68,8 +68,7 @@ info_cluster_get(const struct service *service,
     };
     if (atomic_load(&cluster->waits_ms) != 0) {
         ret_cluster->waits_s =
-            (clock_mono_ns() / 1000000 - atomic_load(&cluster->waits_ms)) /
-            1000;
+            clock_ms_since(atomic_load(&cluster->waits_ms)) / 1000;
     }
     if (cluster->view != NULL) {
         add_view(ret_cluster, cluster->view);

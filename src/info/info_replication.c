@@ -20,22 +20,11 @@
 
 static const char NO_ID[] = "0000000000000000000000000000000000000000";
 
-static uint64_t
-now_ms(void)
-{
-    return clock_mono_ns() / 1000000;
-}
-
 /* Returns the seconds since then_ms, or -1 for never. */
 static int64_t
 seconds_since(uint64_t then_ms)
 {
-    uint64_t now = now_ms();
-
-    if (then_ms == 0) {
-        return -1;
-    }
-    return then_ms < now ? (int64_t)((now - then_ms) / 1000) : 0;
+    return then_ms > 0 ? (int64_t)(clock_ms_since(then_ms) / 1000) : -1;
 }
 
 /* ---- as a replica -------------------------------------------------------- */
@@ -111,15 +100,14 @@ static void
 put_replica(struct buf *text, size_t number,
             const struct status_replica *replica)
 {
-    bool online = replica->state == STATUS_ONLINE;
-    uint64_t heard_ms = replica->acked_mono_ms > 0 ? replica->acked_mono_ms
-                                                   : replica->since_mono_ms;
+    struct links_replica figures;
 
+    links_measure(replica, 0, &figures);
     buf_printf(text, "slave%zu:ip=", number);
     buf_append_slice(text, slice_of(replica->ip));
-    buf_printf(text, ",port=%u,state=%s,offset=%" PRIu64 ",lag=%" PRId64 "\r\n",
+    buf_printf(text, ",port=%u,state=%s,offset=%" PRIu64 ",lag=%" PRIu64 "\r\n",
                replica->port, state_word(replica->state), replica->acked,
-               online ? seconds_since(heard_ms) : 0);
+               figures.online ? figures.silent_ms / 1000 : 0);
 }
 
 static void
@@ -135,7 +123,7 @@ put_replicas(const struct service *service, struct buf *text,
         info_put_number(
             text, "min_slaves_good_slaves",
             service->status != NULL
-                ? status_count_good(service->status, now_ms(), lag_s)
+                ? status_count_good(service->status, clock_mono_ms(), lag_s)
                 : 0);
     }
     for (size_t i = 0, number = 0; i < links->count; i++) {
@@ -241,7 +229,7 @@ put_more(const struct service *service, struct buf *text,
          const struct status_figures *figures)
 {
     uint64_t grace_until_ms = atomic_load(&service->grace_until_ms);
-    bool behind = grace_until_ms == GRACE_BEHIND;
+    bool behind = service_is_behind(service);
     uint64_t now = run_clock_ms();
 
     if (service->role.replica && figures->link != STATUS_CONNECTED) {

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <strings.h>
 
 /* The role changes at once, and loop 0 moves the link afterwards. Until then
@@ -95,6 +96,25 @@ links_replicas(const struct links *links)
     return count;
 }
 
+static uint64_t
+silent_ms(const struct status_replica *replica)
+{
+    return clock_ms_since(replica->acked_mono_ms > 0 ? replica->acked_mono_ms
+                                                     : replica->since_mono_ms);
+}
+
+void
+links_measure(const struct status_replica *replica, uint64_t position,
+              struct links_replica *ret_figures)
+{
+    (void)snprintf(ret_figures->name, sizeof(ret_figures->name), "%s:%u",
+                   replica->ip, replica->port);
+    ret_figures->online = replica->state == STATUS_ONLINE;
+    ret_figures->lag_bytes =
+        position > replica->acked ? position - replica->acked : 0;
+    ret_figures->silent_ms = silent_ms(replica);
+}
+
 const struct status_replica *
 links_find(const struct links *links, struct slice host, uint64_t port)
 {
@@ -129,14 +149,6 @@ links_has_primary(const struct links *links)
 
 /* ---- as clients ---------------------------------------------------------- */
 
-static uint64_t
-seconds_since(uint64_t then_ms)
-{
-    uint64_t now_ms = clock_mono_ns() / 1000000;
-
-    return then_ms > 0 && then_ms < now_ms ? (now_ms - then_ms) / 1000 : 0;
-}
-
 void
 links_client_line(struct buf *text, const struct links_client *line)
 {
@@ -163,10 +175,8 @@ replica_client(const struct status_replica *replica)
 {
     return (struct links_client){
         .id = replica->id,
-        .age_s = seconds_since(replica->since_mono_ms),
-        .idle_s =
-            seconds_since(replica->acked_mono_ms > 0 ? replica->acked_mono_ms
-                                                     : replica->since_mono_ms),
+        .age_s = clock_ms_since(replica->since_mono_ms) / 1000,
+        .idle_s = silent_ms(replica) / 1000,
         .unsent = replica->unsent_bytes,
         .address = replica->address,
         .local_address = replica->local_address,
@@ -182,8 +192,8 @@ primary_client(const struct status_figures *figures)
 {
     return (struct links_client){
         .id = figures->link_id,
-        .age_s = seconds_since(figures->synced_mono_ms),
-        .idle_s = seconds_since(figures->heard_mono_ms),
+        .age_s = clock_ms_since(figures->synced_mono_ms) / 1000,
+        .idle_s = clock_ms_since(figures->heard_mono_ms) / 1000,
         .address = figures->link_address,
         .local_address = figures->link_local_address,
         .user = "(superuser)",

@@ -34,6 +34,16 @@ bool links_has_data(const struct service *service);
  * slots over (STATUS_PULLS). */
 size_t links_replicas(const struct links *links);
 
+/* What INFO, the metrics, the status page and CLIENT LIST show of a replica. */
+struct links_replica {
+    char name[STATUS_TEXT_MAX + 16]; /* address:port */
+    bool online;
+    uint64_t lag_bytes; /* of the log, up to `position` */
+    uint64_t silent_ms; /* since it acknowledged; before, since it came */
+};
+void links_measure(const struct status_replica *replica, uint64_t position,
+                   struct links_replica *ret_figures);
+
 /* Finds the replica with this address, as FAILOVER names it; NULL if none. */
 const struct status_replica *links_find(const struct links *links,
                                         struct slice host, uint64_t port);

@@ -209,29 +209,18 @@ put_persistence(struct json *to, const struct persist_info *info)
     json_close(to, '}');
 }
 
-static uint64_t
-ms_since(uint64_t then_ms)
-{
-    uint64_t now_ms = clock_mono_ns() / 1000000;
-
-    return then_ms > 0 && then_ms < now_ms ? now_ms - then_ms : 0;
-}
-
 static void
 put_replica(struct json *to, const struct status_replica *replica,
             uint64_t position)
 {
-    char name[sizeof(replica->ip) + 16];
-    int len = snprintf(name, sizeof(name), "%s:%u", replica->ip, replica->port);
+    struct links_replica figures;
 
+    links_measure(replica, position, &figures);
     json_open(to, NULL, '{');
-    json_text(to, "name", (struct slice){ name, (size_t)len });
-    json_bool(to, "online", replica->state == STATUS_ONLINE);
-    json_count(to, "lag_bytes",
-               position > replica->acked ? position - replica->acked : 0);
-    json_count(to, "silent_ms",
-               ms_since(replica->acked_mono_ms > 0 ? replica->acked_mono_ms
-                                                   : replica->since_mono_ms));
+    json_text(to, "name", slice_of(figures.name));
+    json_bool(to, "online", figures.online);
+    json_count(to, "lag_bytes", figures.lag_bytes);
+    json_count(to, "silent_ms", figures.silent_ms);
     json_close(to, '}');
 }
 
@@ -255,11 +244,11 @@ put_replication(const struct service *service, struct json *to,
         json_text(to, "primary", (struct slice){ primary, (size_t)len });
         json_bool(to, "up", links.figures.link == STATUS_CONNECTED);
         json_bool(to, "syncing", links.figures.link == STATUS_SYNC);
-        json_count(to, "silent_ms", ms_since(links.figures.heard_mono_ms));
+        json_count(to, "silent_ms",
+                   clock_ms_since(links.figures.heard_mono_ms));
     }
     json_count(to, "position", position);
-    json_bool(to, "behind",
-              atomic_load(&service->grace_until_ms) == GRACE_BEHIND);
+    json_bool(to, "behind", service_is_behind(service));
     json_open(to, "replicas", '[');
     for (size_t i = 0; i < links.count; i++) {
         put_replica(to, &links.replicas[i], position);

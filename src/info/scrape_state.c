@@ -111,14 +111,6 @@ scrape_persistence(const struct service *service, struct expose *expose)
 
 /* ---- replication --------------------------------------------------------- */
 
-static uint64_t
-ns_since(uint64_t then_ms)
-{
-    uint64_t now_ms = clock_mono_ns() / 1000000;
-
-    return then_ms > 0 && then_ms < now_ms ? (now_ms - then_ms) * 1000000 : 0;
-}
-
 static void
 write_primary_link(struct expose *to, const struct status_figures *figures)
 {
@@ -130,24 +122,7 @@ write_primary_link(struct expose *to, const struct status_figures *figures)
                figures->link == STATUS_SYNC);
     expose_one_ns(to, "primary_last_heard",
                   "On a replica: how long its primary has been silent.",
-                  ns_since(figures->heard_mono_ms));
-}
-
-struct figures_of_replica {
-    uint64_t online, lag_bytes, silent_ns, unsent_bytes;
-};
-
-static struct figures_of_replica
-figures_of(const struct status_replica *replica, uint64_t position)
-{
-    return (struct figures_of_replica){
-        .online = replica->state == STATUS_ONLINE,
-        .lag_bytes = position > replica->acked ? position - replica->acked : 0,
-        .silent_ns =
-            ns_since(replica->acked_mono_ms > 0 ? replica->acked_mono_ms
-                                                : replica->since_mono_ms),
-        .unsent_bytes = replica->unsent_bytes,
-    };
+                  clock_ms_since(figures->heard_mono_ms) * 1000000);
 }
 
 static bool
@@ -159,18 +134,15 @@ same_name(const struct status_replica *a, const struct status_replica *b)
 /* Gives the samples the replica's name. False: an earlier replica has the same
  * name, and a series must not come twice. */
 static bool
-label_replica(struct expose *to, const struct links *links, size_t index)
+label_replica(struct expose *to, const struct links *links, size_t index,
+              const char *name)
 {
-    const struct status_replica *replica = &links->replicas[index];
-    char text[sizeof(replica->ip) + 16];
-    int len = snprintf(text, sizeof(text), "%s:%u", replica->ip, replica->port);
-
     for (size_t i = 0; i < index; i++) {
-        if (same_name(&links->replicas[i], replica)) {
+        if (same_name(&links->replicas[i], &links->replicas[index])) {
             return false;
         }
     }
-    expose_label(to, "replica", (struct slice){ text, (size_t)len });
+    expose_label(to, "replica", slice_of(name));
     return true;
 }
 
@@ -193,15 +165,17 @@ write_replicas(struct expose *to, const struct links *links, uint64_t position)
         expose_family(to, families[f].name, EXPOSE_GAUGE, families[f].unit,
                       families[f].help);
         for (size_t i = 0; i < links->count; i++) {
-            struct figures_of_replica figures =
-                figures_of(&links->replicas[i], position);
-            const uint64_t value[] = { figures.online, figures.lag_bytes,
-                                       figures.silent_ns,
-                                       figures.unsent_bytes };
+            const struct status_replica *replica = &links->replicas[i];
+            struct links_replica figures;
 
-            if (!label_replica(to, links, i)) {
+            links_measure(replica, position, &figures);
+            if (!label_replica(to, links, i, figures.name)) {
                 continue;
             }
+            const uint64_t value[] = { figures.online, figures.lag_bytes,
+                                       figures.silent_ms * 1000000,
+                                       replica->unsent_bytes };
+
             if (f == 2) {
                 expose_ns(to, value[f]);
             } else {
@@ -232,7 +206,7 @@ scrape_replication(const struct service *service, struct expose *expose)
     expose_one(expose, "behind_replicas", "",
                "1 on a primary that restarted with older data than a replica "
                "has.",
-               atomic_load(&service->grace_until_ms) == GRACE_BEHIND);
+               service_is_behind(service));
     expose_one(expose, "data_absent", "",
                "1 on a replica without data of its primary.",
                atomic_load(&service->absent));

@@ -108,7 +108,7 @@ figures_judge(struct server *server)
     const struct conf *conf = &server->conf;
     size_t least = (size_t)conf->min_replicas_to_write;
     uint64_t lag_s = (uint64_t)conf->min_replicas_max_lag;
-    uint64_t then_ms = clock_mono_ns() / 1000000 + REPLICATION_TICK_MS;
+    uint64_t then_ms = clock_mono_ms() + REPLICATION_TICK_MS;
     bool few = least > 0 && lag_s > 0 &&
                status_count_good(service->status, then_ms, lag_s) < least;
 

@@ -388,7 +388,7 @@ answer(struct sidecar_mode *mode, struct fence_order *order)
 static bool
 is_behind(const struct sidecar_mode *mode)
 {
-    return atomic_load(&mode->server->service.grace_until_ms) == GRACE_BEHIND;
+    return service_is_behind(&mode->server->service);
 }
 
 /* The operator goes on with data that is older than a replica's: a word about

@@ -22,6 +22,16 @@ TEST(the_monotonic_clock_never_goes_back_and_goes_on)
     }
 }
 
+TEST(what_never_was_and_what_will_be_is_no_time_ago)
+{
+    uint64_t ms = clock_mono_ns() / 1000000;
+
+    assert_true(clock_mono_ms() >= ms);
+    assert_int_equal(0, clock_ms_since(0));
+    assert_int_equal(0, clock_ms_since(clock_mono_ms() + 1000000));
+    assert_true(clock_ms_since(1) >= ms - 1);
+}
+
 TEST(the_wall_clock_is_the_system_s_in_both_units)
 {
     uint64_t low = (uint64_t)time(NULL) - 1; /* time() may lag by a tick */

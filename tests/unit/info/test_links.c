@@ -14,12 +14,6 @@
 
 #include "../engine/rig.h"
 
-static uint64_t
-mono_ms(void)
-{
-    return clock_mono_ns() / 1000000;
-}
-
 /* ---- a service with links ------------------------------------------------ */
 
 struct scene {
@@ -65,8 +59,8 @@ set_replica(struct scene *scene, size_t i, enum status_replica_state state,
     replica->state = state;
     replica->acked = acked;
     replica->synced = acked / 2;
-    replica->since_mono_ms = mono_ms();
-    replica->acked_mono_ms = mono_ms();
+    replica->since_mono_ms = clock_mono_ms();
+    replica->acked_mono_ms = clock_mono_ms();
     replica->unsent_bytes = i * 1000;
 }
 
@@ -131,7 +125,7 @@ follow(struct scene *scene, enum status_link link)
                    "10.1.1.1:6000");
     (void)snprintf(scene->figures.link_local_address, STATUS_TEXT_MAX,
                    "10.0.0.9:4444");
-    scene->figures.heard_mono_ms = mono_ms();
+    scene->figures.heard_mono_ms = clock_mono_ms();
     publish(scene, 0);
 }
 
@@ -348,8 +342,8 @@ TEST(a_synchronization_shows_how_far_it_is)
     follow(scene, STATUS_SYNC);
     scene->figures.sync_total_bytes = 2000;
     scene->figures.sync_read_bytes = 500;
-    scene->figures.sync_heard_mono_ms = mono_ms() - 3100;
-    scene->figures.down_mono_ms = mono_ms() - 60100;
+    scene->figures.sync_heard_mono_ms = clock_mono_ms() - 3100;
+    scene->figures.down_mono_ms = clock_mono_ms() - 60100;
     publish(scene, 0);
     assert_lines(strstr(info_of(scene), "master_sync_in"), lines);
     scene_free(scene);
@@ -381,7 +375,7 @@ TEST(a_primary_lists_its_replicas_as_sentinels_read_them)
     const char *text;
 
     set_option(scene->rig, "min-replicas-to-write", "1");
-    scene->replicas[0].acked_mono_ms = mono_ms() - 20100;
+    scene->replicas[0].acked_mono_ms = clock_mono_ms() - 20100;
     scene->figures.failover = STATUS_FAILOVER_WAITS;
     scene->figures.backlog_active = true;
     scene->figures.backlog_first = 100;
@@ -582,4 +576,26 @@ TEST(wait_counts_nothing_that_was_written_before_the_server_followed)
     (void)said(scene, "BF.ADD k a");
     assert_string_equal(":2\r\n", said(scene, "WAIT 2 0"));
     scene_free(scene);
+}
+
+TEST(a_replica_is_measured_by_what_it_has_acknowledged)
+{
+    struct status_replica replica = { .state = STATUS_ONLINE,
+                                      .ip = "10.0.0.7",
+                                      .port = 6379,
+                                      .acked = 100,
+                                      .since_mono_ms = 1 };
+    struct links_replica figures;
+
+    links_measure(&replica, 130, &figures);
+    assert_string_equal(figures.name, "10.0.0.7:6379");
+    assert_true(figures.online);
+    assert_int_equal(figures.lag_bytes, 30);
+    assert_true(figures.silent_ms > 0); /* since it came */
+    replica.acked_mono_ms = clock_mono_ms() + 1000000;
+    replica.state = STATUS_PULLS;
+    links_measure(&replica, 99, &figures);
+    assert_false(figures.online);
+    assert_int_equal(figures.lag_bytes, 0);
+    assert_int_equal(figures.silent_ms, 0);
 }

@@ -34,7 +34,7 @@ replica_of(const char *ip, unsigned port, enum status_replica_state state)
     struct status_replica replica = { .port = port, .state = state };
 
     (void)snprintf(replica.ip, sizeof(replica.ip), "%s", ip);
-    replica.acked_mono_ms = clock_mono_ns() / 1000000;
+    replica.acked_mono_ms = clock_mono_ms();
     replica.unsent_bytes = 12;
     return replica;
 }

@@ -253,11 +253,11 @@ class Proxy:
     client (from primary to replica), and can cut, stall or flip a bit there. With
     `up = False` it refuses connections."""
 
-    def __init__(self, target):
+    def __init__(self, target, port=0):
         self.target = target
         self.listener = socket.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.listener.bind(("127.0.0.1", 0))
+        self.listener.bind(("127.0.0.1", port))
         self.listener.listen(64)
         self.address = self.listener.getsockname()
         self.lock = threading.Lock()
@@ -269,6 +269,8 @@ class Proxy:
         self.cut_at = None       # of `sent`
         self.flip_at = None      # likewise: one bit of that byte
         self.hold_on = None      # what has this in it is kept back for now
+        self.refuses = None      # towards the server: ends a connection that says it
+        self.last = False        # the next connection ends the others, and is the last
         self.connections = 0
         self.closed = False
         self.thread = threading.Thread(target=self.accept, daemon=True)
@@ -291,8 +293,12 @@ class Proxy:
             server.settimeout(None)
             pair = (client, server)
             with self.lock:
+                before = list(self.pairs) if self.last else []
+                self.up, self.last = self.up and not self.last, False
                 self.pairs.add(pair)
                 self.connections += 1
+            for other in before:
+                self.close_pair(other)
             for source, sink, back in ((client, server, False),
                                        (server, client, True)):
                 threading.Thread(target=self.pump, daemon=True,
@@ -313,6 +319,8 @@ class Proxy:
                     sink.sendall(data)
                     if cut:
                         break
+                elif self.refuses and self.refuses in data:
+                    break
                 else:
                     sink.sendall(data)
         except OSError:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Servers beside made-up nodes, of which one copies slots from another; a writer that
-# does at the source all that clients may; and the comparison of both at the end.
+# Servers beside made-up nodes, of which one takes slots over from another; a writer
+# that does at the source all that clients may; and the comparison of both at the end.
 
 import random
 import threading
@@ -10,11 +10,16 @@ import time
 from lib import neighbour as neighbours
 from lib import replicas, resp
 from lib.replicas import info
-from lib.servers import wait_until
-from lib.slots import slot_of
+from lib.servers import free_port, wait_until
+from lib.slots import ranges_of, slot_of
 
 FAR = 4000000000000
-MEMBER = ("--threads", 2, "--sidecar-lease-ms", 5000, "--sidecar-poll-ms", 500)
+# A claim has patience with a source that is silent for longer than a test lasts.
+MEMBER = ("--threads", 2, "--sidecar-lease-ms", 5000, "--sidecar-poll-ms", 100,
+          "--sidecar-mode", "safe")
+PATIENCE = {"cluster-node-timeout": "600000"}
+ALL = range(16384)
+FENCE = b"FENCE\r\n$3\r\nall\r\n"
 KINDS = {
     "n": ("0.01", "50"),
     "d": ("0.01", "50", "DELETABLE"),
@@ -26,37 +31,73 @@ KINDS = {
 IN = ["in%d" % i for i in range(12)]
 OUT = ["out%d" % i for i in range(12)]
 SLOTS = sorted({slot_of(tag) for tag in IN})
-RANGES = ",".join(map(str, SLOTS))
-OTHERS = " ".join("%d-%d" % (a + 1, b - 1) for a, b in
-                  zip([-1] + SLOTS, SLOTS + [16384]) if b - a > 1)
 assert not {slot_of(tag) for tag in OUT} & set(SLOTS)
 
 
 class Members:
-    """Servers of a group beside nodes that the test makes up."""
+    """Servers of a group beside nodes that the test makes up: primaries of one
+    cluster. The first has all slots. Others reach a server by its proxy, `door`."""
 
     def __init__(self, group):
-        self.group, self.nodes = group, []
+        self.group, self.made, self.epoch = group, [], 1
 
-    def __call__(self, *options, slots="0-16383", folder=None, **config):
-        """A server whose node owns these slots, and has these options. folder: its
-        calls can be made to fail (Group.shimmed)."""
-        made = neighbours.Neighbour()
-        self.nodes.append(made)
-        made.config.update({n.replace("_", "-"): v for n, v in config.items()})
-        own(made, slots)
-        options = (*MEMBER, "--sidecar-of", made.address, *options)
-        server = self.group.shimmed(folder, *options) if folder else \
-            self.group.node(*options)
-        server.neighbour = made
+    def __call__(self, *options, folder=None, tls=None, **config):
+        """A server whose node has these options. folder: its calls can be made to
+        fail (Group.shimmed). tls: files; then the door is of its port for TLS."""
+        beside = neighbours.Neighbour()
+        beside.config.update(PATIENCE)
+        beside.config.update({n.replace("_", "-"): v for n, v in config.items()})
+        beside.myid = "%040x" % (10 + len(self.made))
+        beside.slots = set() if self.made else set(ALL)
+        own = tls_port = free_port()
+        while tls and not 0 < abs(tls_port - own) < 2000:   # shown() is a port, too
+            tls_port = free_port()
+        beside.door = replicas.Proxy(("127.0.0.1", tls_port), free_port())
+        beside.epoch, beside.further = 1, tls_port - own
+        self.group.proxies.append(beside.door)
+        self.made.append(beside)
+        self.show()
+        options = (*MEMBER, "--sidecar-of", beside.address, *options)
+        if tls:
+            options += (*tls.options(tls_port), "--tls-replication", "yes")
+        server = self.group.shimmed(folder, *options, port=own) if folder else \
+            self.group.node(*options, port=own)
+        server.neighbour, server.door, server.members = beside, beside.door, self
         neighbours.wait_lease(server)
-        if slots:
+        if beside.slots:
             wait_serves(server)
         return server
 
+    @staticmethod
+    def shown(one, to):
+        """The port of a server that another one's node knows. A server takes it that
+        the ports for TLS of all are as far from that as its own."""
+        return one.door.address[1] - to.further
+
+    def lines(self, myself):
+        return [neighbours.node(
+            one.myid, self.shown(one, myself), "myself,master" if one is myself else
+            "master", epoch=one.epoch, slots=" ".join(
+                "%d-%d" % pair for pair in ranges_of(one.slots)))
+            for one in self.made]
+
+    def show(self, *to):
+        """Tells the servers, or some of them, who has which slots now."""
+        for one in self.made:
+            if not to or any(one is server.neighbour for server in to):
+                one.say(nodes=self.lines(one))
+
+    def give(self, target, slots=tuple(SLOTS)):
+        """The target's node has these slots. Nobody is told yet."""
+        self.epoch += 1
+        for one in self.made:
+            one.slots -= set(slots)
+        target.neighbour.slots |= set(slots)
+        target.neighbour.epoch = self.epoch
+
     def close(self):
-        for made in self.nodes:
-            made.close()
+        for one in self.made:
+            one.close()
 
 
 class Writer(threading.Thread):
@@ -147,11 +188,16 @@ def fill(server, seed, count=400):
                 conn.call("PEXPIREAT", key, FAR + number)
 
 
+def names_in(conn):
+    """The keys of the slots that move, whoever serves them."""
+    return sorted(name for name in conn.call("KEYS", "*")
+                  if name[1:name.index(b"}")].decode() in IN)
+
+
 def keys_in(server):
-    """The keys of the slots that move, with their digests and expiries."""
+    """The same with their digests and expiries. It serves the slots."""
     with server.conn() as conn:
-        names = sorted(n for n in conn.call("KEYS", "*")
-                       if n[1:n.index(b"}")].decode() in IN)
+        names = names_in(conn)
         return {n: (conn.call("DEBUG", "DIGEST-VALUE", n)[0],
                     conn.call("PEXPIRETIME", n)) for n in names}
 
@@ -167,23 +213,12 @@ def pull_of(server):
     return {**got, "reason": reason}
 
 
-def lose(target):
-    """The node of the target has the slots no more."""
-    own(target.neighbour, OTHERS)
-    with target.conn() as conn:
-        wait_until(lambda: isinstance(conn.call("EXISTS", "{in1}"), resp.Error), 20,
-                   "the slots are gone")
-
-
-def gain(target):
-    own(target.neighbour, "0-16383")
-    wait_serves(target, "in1")
-
-
-def prepare(target, source, ranges=RANGES):
-    host, port = getattr(source, "address", source)
-    with target.conn() as conn:
-        assert conn.call("SIDECAR", "PREPARE", ranges, host, port) == b"OK"
+def begin(target, source, slots=tuple(SLOTS)):
+    """The target's node has the slots. Its server follows the source's, which
+    serves them until finish."""
+    source.door.refuses = FENCE
+    target.members.give(target, slots)
+    target.members.show(target)     # the source's node does not know it yet
 
 
 def wait_follows(target, seconds=60):
@@ -191,26 +226,41 @@ def wait_follows(target, seconds=60):
                "the target follows")
 
 
+def cut_over(target, source, tag="in1"):
+    """Lets the target fence the source, and waits until it serves. No client may
+    write."""
+    source.door.refuses = None
+    wait_serves(target, tag)
+    target.members.show()
+    source.neighbour.wait_looks()   # else it waits for this, and takes nothing back
+
+
 def finish(target, source):
-    """Ends the pull at the end of the source's log: no client writes there."""
-    got = info(source)
-    before = int(status(target)["slot_pulls_done"])
-    with target.conn() as conn:
-        assert conn.call("SIDECAR", "FINISH", RANGES, got["master_replid"],
-                         got["master_repl_offset"]) == b"OK"
-    wait_until(lambda: int(status(target)["slot_pulls_done"]) > before, 60,
-               "the pull has ended")
-    gain(target)
+    """The same. Returns the keys that the source had."""
+    want = keys_in(source)
+    cut_over(target, source)
+    return want
 
 
-def compare(source, target):
-    """Keys expire at both ends by themselves, maybe not at the same moment."""
+def move(target, source, slots=tuple(SLOTS)):
+    """The slots move without more ado."""
+    target.members.give(target, slots)
+    target.members.show()
+    wait_serves(target, "in1")
+    source.neighbour.wait_looks()
+
+
+def compare(want, target):
+    """Whether the target has the keys of finish, without those that have expired
+    since. Each end says for itself when a key expires."""
     for _ in range(20):
-        want, got = keys_in(source), keys_in(target)
-        if want == got:
-            return want
+        got, now_ms = keys_in(target), int(time.time() * 1000)
+        left = {name: (digest, expires) for name, (digest, expires) in want.items()
+                if expires == -1 or expires > now_ms}
+        if left == got:
+            return left
         time.sleep(0.05)
-    assert got == want
+    assert got == left
 
 
 def assert_only(target):
@@ -218,11 +268,6 @@ def assert_only(target):
     with target.conn() as conn:
         for name in conn.call("KEYS", "*"):
             assert name[1:name.index(b"}")].decode() in IN, name
-
-
-def own(neighbour, slots):
-    neighbour.say(nodes=[neighbours.node(
-        neighbours.A, neighbours.OFFSET + 1, "myself,master", slots=slots)])
 
 
 def wait_serves(server, tag="out1"):

@@ -297,22 +297,12 @@ def member(run):
 
 def way_slots(run):
     target = member(run)
-    slot_copy.own(target.neighbour, "")
-    with target.conn() as conn:
-        wait_until(lambda: isinstance(conn.call("EXISTS", "native"), resp.Error), 20,
-                   "it has no slots")
     with run.writing():
-        slot_copy.prepare(target, run.server, "0-16383")
+        slot_copy.begin(target, run.server, slot_copy.ALL)
         slot_copy.wait_follows(target)
-    got = replicas.info(run.server)
-    with target.conn() as conn:
-        assert conn.call("SIDECAR", "FINISH", "0-16383", got["master_replid"],
-                         got["master_repl_offset"]) == b"OK"
-    wait_until(lambda: slot_copy.status(target)["slot_pulls_done"] == "1", 60,
-               "the slots have come")
-    slot_copy.own(target.neighbour, "0-16383")
-    serves(target)
-    assert replicas.digest(target) == replicas.digest(run.server)
+    want = replicas.digest(run.server)
+    slot_copy.cut_over(target, run.server, "native")
+    assert replicas.digest(target) == want
     run.server = target
 
 

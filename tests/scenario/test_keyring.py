@@ -245,22 +245,17 @@ def test_a_claim_learns_the_secrets_of_the_snapshot_and_of_the_stream(
     dump, file, foreign = foreign_dump(group)
     users = tmp_path / "users.acl"
     users.write_text("user default on nopass ~* &* +@all\n"
-                     "user repl on >pw ~* -@all +psync +replconf +ping\n")
-
-    def made():
-        port = servers.free_port()
-        server = member("--appendonly", "yes", *files.options(port, "--tls-replication",
-                                                              "yes"),
-                        "--aclfile", users, "--masteruser", "repl", "--masterauth", "pw")
-        server.tls_port = port
-        return server
-    source, target = made(), made()
+                     "user repl on >pw ~* -@all +psync +replconf +ping +sidecar\n")
+    source, target = (
+        member("--appendonly", "yes", "--aclfile", users, "--masteruser", "repl",
+               "--masterauth", "pw", tls=files) for _ in range(2))
     with source.conn() as conn:
         fill(conn, "{in1}n1")
         fill(conn, "{in2}n1", "DELETABLE")
         own = fingerprint(conn)
-    slot_copy.lose(target)
-    slot_copy.prepare(target, ("127.0.0.1", source.tls_port))
+    wait_until(lambda: source.door.pairs, 20, "the target asks")
+    source.door.last = True     # once the pull has its link, no question comes through
+    slot_copy.begin(target, source)
     slot_copy.wait_follows(target)
     assert ring(target) == {own}
     with source.conn() as conn:
@@ -268,10 +263,11 @@ def test_a_claim_learns_the_secrets_of_the_snapshot_and_of_the_stream(
         wait_until(lambda: conn.call("RESTORE", "{in1}n2", "0", dump) == b"OK", 20,
                    "the secret is read")
         conn.call("BF.MADD", "{in1}n2", "more", "and more")
+    want = slot_copy.keys_in(source)
+    source.door.up = True
     wait_until(lambda: foreign in ring(target), 30, "the target learns it")
-    slot_copy.wait_follows(target)
-    slot_copy.finish(target, source)
-    assert len(slot_copy.compare(source, target)) == 3
+    slot_copy.cut_over(target, source)
+    assert len(slot_copy.compare(want, target)) == 3
     assert replicas.info(source, "stats")["sync_full"] == "1"
     with target.conn() as conn:
         assert conn.call("BF.MEXISTS", "{in1}n2", "more", *range(150)) == [1] * 151
@@ -281,13 +277,12 @@ def test_a_user_that_may_not_replicate_gets_no_secret_by_a_claim(group, member,
                                                                   tmp_path):
     users = tmp_path / "users.acl"
     users.write_text("user default on nopass ~* &* +@all\n"
-                     "user some on >pw ~{in1}* -@all +psync +replconf +ping\n")
+                     "user some on >pw ~{in1}* -@all +psync +replconf +ping +sidecar\n")
     source = member("--aclfile", users)
     target = member("--masteruser", "some", "--masterauth", "pw")
     with source.conn() as conn:
         fill(conn, "{in1}n1")
-    slot_copy.lose(target)
-    slot_copy.prepare(target, source)
+    slot_copy.begin(target, source)
     wait_until(lambda: slot_copy.pull_of(target)["reason"] != "", 30, "it is refused")
     assert ring(target) == set()
     assert secret_of(source) not in target.log().decode("utf-8", "replace")

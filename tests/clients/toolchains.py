@@ -66,6 +66,9 @@ def tool(*argv, cwd=None, env=None, problem=Missing):
 
 
 MISSING = {}
+# The environment of a program that also wants a replica of the server, whose port it
+# then finds there, but not over TLS.
+REPLICA = {"BLOOMERY_REPLICA": "0"}
 
 
 def cached(name, sources, make):
@@ -149,6 +152,11 @@ def go(program, *tags):
     return [str(made / "check")], {}
 
 
+def rueidis(*tags):
+    argv, env = go("rueidis", *tags)
+    return argv, dict(env, **REPLICA)
+
+
 def go_example(name):
     """Builds a program of examples/ with the modules of the checks."""
     need("go")
@@ -195,12 +203,15 @@ def rust():
 JAVA_LOCK = threading.Lock()
 
 
-def java(main_class, source=None):
-    """Compiles the checks, or one source of its own, with the same packages."""
+def java(main_class, source=None, own=""):
+    """Compiles the checks, or one source of its own, with the same packages; or
+    what the folder OWN has, with packages of its own."""
     need("java", "javac", "mvn")
     need_version("javac", 17)
-    at = HERE / "java"
+    at = HERE / "java" / own
     sources = [source] if source else sorted(at.glob("*.java"))
+    if own:
+        sources.append(HERE / "java" / "Check.java")
 
     def fetch(folder):
         shutil.rmtree(folder / "lib", ignore_errors=True)
@@ -211,11 +222,16 @@ def java(main_class, source=None):
         tool("javac", "-d", folder, "-cp", "%s/*" % jars, *sources, problem=Broken)
 
     with JAVA_LOCK:
-        jars = cached("java", [at / "pom.xml"], fetch) / "lib"
-        classes = cached("java-example" if source else "java-classes",
+        jars = cached("java" + own, [at / "pom.xml"], fetch) / "lib"
+        classes = cached("java-example" if source else "java-classes" + own,
                          [at / "pom.xml", *sources], compile_all)
     return ["java", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx256m", "-cp",
             "%s:%s/*" % (classes, jars), main_class], {}
+
+
+def redisson():
+    argv, env = java("CheckRedisson", own="redisson")
+    return argv, dict(env, **REPLICA)
 
 
 def java_example(name):

@@ -3,6 +3,12 @@
 // What the Java programs share: the words on the command line, and the lines
 // that the driver reads (README.md).
 
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.security.GeneralSecurityException;
+import java.security.KeyStore;
+import java.security.cert.CertificateFactory;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
@@ -12,6 +18,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import javax.net.ssl.TrustManagerFactory;
 
 final class Check {
     interface Body {
@@ -122,6 +129,21 @@ final class Check {
 
     static long sum(Collection<?> values) {
         return values.stream().mapToLong(Check::number).sum();
+    }
+
+    /** Trusts the authority of this file only. */
+    static TrustManagerFactory trust(String path) {
+        try (InputStream file = new FileInputStream(path)) {
+            KeyStore store = KeyStore.getInstance("PKCS12");
+            store.load(null, null);
+            store.setCertificateEntry("authority",
+                CertificateFactory.getInstance("X.509").generateCertificate(file));
+            TrustManagerFactory trust = TrustManagerFactory.getInstance("PKIX");
+            trust.init(store);
+            return trust;
+        } catch (IOException | GeneralSecurityException problem) {
+            throw new IllegalStateException(problem);
+        }
     }
 
     static void note(String text) {

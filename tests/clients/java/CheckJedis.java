@@ -5,12 +5,7 @@
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import java.io.FileInputStream;
-import java.io.IOException;
-import java.io.InputStream;
 import java.security.GeneralSecurityException;
-import java.security.KeyStore;
-import java.security.cert.CertificateFactory;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -19,7 +14,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.stream.IntStream;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLParameters;
-import javax.net.ssl.TrustManagerFactory;
 import redis.clients.jedis.AbstractTransaction;
 import redis.clients.jedis.ConnectionPoolConfig;
 import redis.clients.jedis.DefaultJedisClientConfig;
@@ -72,17 +66,11 @@ final class CheckJedis {
     }
 
     private static SSLContext trusting(String path) {
-        try (InputStream file = new FileInputStream(path)) {
-            KeyStore store = KeyStore.getInstance("PKCS12");
-            store.load(null, null);
-            store.setCertificateEntry("authority",
-                CertificateFactory.getInstance("X.509").generateCertificate(file));
-            TrustManagerFactory trust = TrustManagerFactory.getInstance("PKIX");
-            trust.init(store);
+        try {
             SSLContext context = SSLContext.getInstance("TLS");
-            context.init(null, trust.getTrustManagers(), null);
+            context.init(null, Check.trust(path).getTrustManagers(), null);
             return context;
-        } catch (IOException | GeneralSecurityException problem) {
+        } catch (GeneralSecurityException problem) {
             throw new IllegalStateException(problem);
         }
     }

@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -76,9 +77,13 @@ func (s *session) connect() {
 		}
 		opt := options(s.protocol)
 		opt.Standalone.EnableRedirect = true
+		if replica := os.Getenv("BLOOMERY_REPLICA"); replica != "" {
+			opt.InitAddress = []string{"127.0.0.1:" + replica}
+		}
 		one := Must(newClient(opt))
 		defer one.Close()
 		Same(number(call(one, Add, "redirect", "a")), int64(1))
+		Same(number(call(c, Exists, "redirect", "a")), int64(1))
 		info := Must(one.Do(ctx, one.B().ClientInfo().Build()).ToString())
 		Same(strings.Contains(info, " capa=r "), true)
 		OK(call(one, "DEL", "redirect").Error())

@@ -249,6 +249,7 @@ struct service {
      * effects go nowhere. Changes under the raised gate. */
     struct journal *journal;
     struct persist *persist; /* NULL in tests */
+    struct tls_contexts *tls; /* NULL in tests */
 
     /* Replication. role changes under the raised gate. */
     struct role role;

@@ -368,12 +368,33 @@ enum {
     IN_MODULE = IN_EVERYTHING | IN_MODULES | IN_BF
 };
 
+static void
+write_tls(const struct service *service, struct buf *text)
+{
+    int64_t now_s = (int64_t)(clock_wall_ms() / 1000);
+    struct tls_validity all[TLS_CERTIFICATE_COUNT] = { { .until_s = 0 } };
+
+    if (service->tls != NULL) {
+        tls_contexts_validity(service->tls, all);
+    }
+    for (unsigned i = 0; i < TLS_CERTIFICATE_COUNT; i++) {
+        int64_t left_s = (int64_t)all[i].until_s - now_s;
+        bool has = all[i].serial[0] != '\0';
+
+        buf_printf(text, "tls_%s_cert_serial:%s\r\n", tls_certificate_name(i),
+                   has ? all[i].serial : "none");
+        buf_printf(text, "tls_%s_cert_expires_in_seconds:%" PRId64 "\r\n",
+                   tls_certificate_name(i), has && left_s > 0 ? left_s : 0);
+    }
+}
+
 static const struct {
     const char *name; /* as its heading shows it */
     unsigned in;
     void (*write)(const struct service *service, struct buf *text);
 } sections[INFO_SECTION_COUNT] = {
     [INFO_SERVER] = { "Server", IN_CORE, write_server },
+    [INFO_TLS] = { "TLS", IN_ALL | IN_EVERYTHING, write_tls },
     [INFO_CLIENTS] = { "Clients", IN_CORE, write_clients },
     [INFO_MEMORY] = { "Memory", IN_CORE, write_memory },
     [INFO_PERSISTENCE] = { "Persistence", IN_CORE, info_persist_write },

@@ -22,6 +22,7 @@
 
 enum info_section {
     INFO_SERVER,
+    INFO_TLS,
     INFO_CLIENTS,
     INFO_MEMORY,
     INFO_PERSISTENCE,

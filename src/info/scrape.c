@@ -230,6 +230,32 @@ write_memory(const struct service *service, struct expose *to)
                (uint64_t)conf->maxclients);
 }
 
+static void
+write_certificates(const struct service *service, struct expose *to)
+{
+    struct tls_validity all[TLS_CERTIFICATE_COUNT];
+    bool begun = false;
+
+    if (service->tls == NULL) {
+        return;
+    }
+    tls_contexts_validity(service->tls, all);
+    for (unsigned i = 0; i < TLS_CERTIFICATE_COUNT; i++) {
+        if (all[i].serial[0] == '\0') {
+            continue;
+        }
+        if (!begun) {
+            expose_family(to, "tls_certificate_expiry_timestamp", EXPOSE_GAUGE,
+                          "seconds",
+                          "Until when a certificate in use is valid; of "
+                          "several authorities, the first that expires.");
+            begun = true;
+        }
+        expose_label(to, "certificate", slice_of(tls_certificate_name(i)));
+        expose_count(to, all[i].until_s);
+    }
+}
+
 void
 scrape_write(const struct service *service, bool open, struct buf *text)
 {
@@ -239,6 +265,7 @@ scrape_write(const struct service *service, bool open, struct buf *text)
     expose_table(&to);
     write_keys(service, &to);
     write_memory(service, &to);
+    write_certificates(service, &to);
     write_commands(service, &to);
     scrape_persistence(service, &to);
     scrape_replication(service, &to);

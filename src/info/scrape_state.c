@@ -63,6 +63,11 @@ write_journal(struct expose *to, const struct persist_info *info)
     expose_one(to, "journal_last_rewrite_ok", "",
                "1 if the last rewrite succeeded, or there was none.",
                info->last_rewrite_ok);
+    if (info->dir_available > 0) {
+        expose_one(to, "dir_available", "bytes",
+                   "Space on the disk of dir that the server may use.",
+                   info->dir_available);
+    }
     expose_one(to, "log_position", "bytes",
                "Where the log ends: the replication offset.",
                journal->appended);

@@ -39,6 +39,7 @@ struct persist_info {
     uint64_t rewrites_begun;             /* up to this ticket */
     uint64_t journal_bytes, base_bytes;  /* all files; at the last rewrite */
     uint64_t manifest_generation;
+    uint64_t dir_available; /* bytes; 0 until it is known */
     bool misconf;
     uint64_t held_max_ms; /* then it is misconf */
     struct journal_status journal;

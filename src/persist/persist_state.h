@@ -166,11 +166,12 @@ struct persist_adopted {
 
 /* presence.c: whether the files are where they should be. */
 struct persist_presence {
-    struct task *task; /* looks; it owns the fields up to journal_error then */
+    struct task *task; /* looks; it owns the fields up to available then */
     struct file_identity dir, lock, journal;
     struct manifest manifest;
     bool asks_journal, asks_files;
     int dir_error, journal_error; /* what it found: 0, ENOENT, ... */
+    uint64_t available;           /* bytes of the file system of dir */
     bool looking;
     uint64_t number; /* next_number, when it began */
     uint64_t next_ns;

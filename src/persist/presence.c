@@ -5,7 +5,7 @@
  * looks a few times a second, since a loop does not wait for a disk. A journal
  * that is gone is a fault like a failed write: replies are held back until a
  * new base stands on new files, at the old path. A data directory that is gone
- * is opened again, or made.
+ * is opened again, or made. The same task asks for the space on the disk.
  */
 #include "persist/presence.h"
 
@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { PATH_BYTES = 2048 };
@@ -86,8 +87,12 @@ look(void *arg)
 {
     struct persist *persist = arg;
     struct persist_presence *presence = &persist->presence;
+    struct statvfs disk;
 
     presence->dir_error = only_absence(file_find(persist->dir, &presence->dir));
+    if (statvfs(persist->dir, &disk) == 0) {
+        presence->available = (uint64_t)disk.f_bavail * disk.f_frsize;
+    }
     if (presence->dir_error == 0) {
         presence->dir_error = look_for_lock(persist, &presence->lock);
     }
@@ -150,6 +155,7 @@ judge(struct persist *persist)
     struct journal_status status;
 
     presence->looking = false;
+    persist->info.dir_available = presence->available;
     if (!is_answer_to_now(persist)) {
         presence->next_ns = 0;
         return;

@@ -290,6 +290,7 @@ init_service(struct server *server, const struct conf_args *args)
     service->status = status_new();
     server->persist = data_new(server);
     service->persist = server->persist;
+    service->tls = &server->tls;
     server->replication = replication_new(server);
     server->web = web_new(server);
 }

@@ -351,6 +351,90 @@ tls_contexts_load(struct tls_contexts *contexts,
     return true;
 }
 
+/* ---- validity ------------------------------------------------------------ */
+
+const char *
+tls_certificate_name(enum tls_certificate certificate)
+{
+    static const char *const names[TLS_CERTIFICATE_COUNT] = {
+        [TLS_SERVER_CERTIFICATE] = "server",
+        [TLS_CLIENT_CERTIFICATE] = "client",
+        [TLS_AUTHORITY] = "ca",
+    };
+
+    return names[certificate];
+}
+
+static void
+describe(X509 *certificate, struct tls_validity *ret_validity)
+{
+    BIGNUM *number = NULL;
+    char *digits = NULL;
+    struct tm until;
+
+    if (certificate == NULL ||
+        ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &until) != 1) {
+        return;
+    }
+    number = ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate), NULL);
+    digits = number != NULL ? BN_bn2hex(number) : NULL;
+    if (digits != NULL) {
+        time_t seconds = timegm(&until);
+
+        (void)snprintf(ret_validity->serial, TLS_SERIAL_MAX, "%s", digits);
+        ret_validity->until_s = seconds > 0 ? (uint64_t)seconds : 0;
+    }
+    OPENSSL_free(digits);
+    BN_free(number);
+}
+
+/* Describes the authority of a context that expires first. */
+static void
+describe_authority(SSL_CTX *ctx, struct tls_validity *ret_validity)
+{
+    STACK_OF(X509_OBJECT) *all =
+        X509_STORE_get0_objects(SSL_CTX_get_cert_store(ctx));
+    X509 *first = NULL;
+
+    /* A verification adds what it finds in tls-ca-cert-dir. */
+    (void)X509_STORE_lock(SSL_CTX_get_cert_store(ctx));
+    for (int i = 0; i < sk_X509_OBJECT_num(all); i++) {
+        X509 *each = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(all, i));
+
+        if (each != NULL &&
+            (first == NULL ||
+             ASN1_TIME_compare(X509_get0_notAfter(each),
+                               X509_get0_notAfter(first)) < 0)) {
+            first = each;
+        }
+    }
+    describe(first, ret_validity);
+    (void)X509_STORE_unlock(SSL_CTX_get_cert_store(ctx));
+}
+
+void
+tls_contexts_validity(struct tls_contexts *contexts,
+                      struct tls_validity ret_all[TLS_CERTIFICATE_COUNT])
+{
+    SSL_CTX *any;
+
+    memset(ret_all, 0, TLS_CERTIFICATE_COUNT * sizeof(*ret_all));
+    CHECK(pthread_mutex_lock(&contexts->mutex) == 0);
+    any = contexts->server != NULL ? contexts->server : contexts->dial;
+    if (contexts->server != NULL) {
+        describe(SSL_CTX_get0_certificate(contexts->server),
+                 &ret_all[TLS_SERVER_CERTIFICATE]);
+    }
+    if (contexts->dial != NULL) {
+        describe(SSL_CTX_get0_certificate(contexts->dial),
+                 &ret_all[TLS_CLIENT_CERTIFICATE]);
+    }
+    if (any != NULL) {
+        describe_authority(any, &ret_all[TLS_AUTHORITY]);
+    }
+    CHECK(pthread_mutex_unlock(&contexts->mutex) == 0);
+}
+
 void
 tls_contexts_init(struct tls_contexts *contexts)
 {

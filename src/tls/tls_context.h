@@ -44,6 +44,21 @@ struct tls_contexts {
     bool check_names;
 };
 
+enum tls_certificate {
+    TLS_SERVER_CERTIFICATE,
+    TLS_CLIENT_CERTIFICATE, /* of the side that dials */
+    TLS_AUTHORITY,          /* of tls-ca-cert-file, the first that expires */
+    TLS_CERTIFICATE_COUNT
+};
+
+enum { TLS_SERIAL_MAX = 64 };
+
+/* A certificate in use. */
+struct tls_validity {
+    char serial[TLS_SERIAL_MAX]; /* in hexadecimal digits; "": there is none */
+    uint64_t until_s;            /* UNIX time */
+};
+
 /* Has OpenSSL allocate through base/mem.h. Call it before anything else of
  * OpenSSL. */
 void tls_use_mem(void);
@@ -55,6 +70,13 @@ void tls_contexts_fini(struct tls_contexts *contexts);
  * settings of which neither side is wanted yet. */
 bool tls_settings_check(const struct tls_settings *settings,
                         char ret_reason[TLS_REASON_MAX]);
+
+/* Returns "server", "client" or "ca". */
+const char *tls_certificate_name(enum tls_certificate certificate);
+
+/* Tells until when the certificates in use are valid. */
+void tls_contexts_validity(struct tls_contexts *contexts,
+                           struct tls_validity ret_all[TLS_CERTIFICATE_COUNT]);
 
 /* Reads the files and replaces the contexts. On failure returns false with a
  * reason that names the option and its file, and changes nothing. */

@@ -4,6 +4,7 @@
 # tools, figures that follow the work, and clients that mean no good.
 
 import contextlib
+import os
 import re
 import socket
 import subprocess
@@ -131,6 +132,14 @@ def test_figures_follow_the_work(start_web):
             conn.call("BF.ADD", "a", "x")
     servers.wait_until(lambda: site.values()[
         'bloomery_command_calls_total{command="BF.ADD"}'] == 51, 5, "51 calls")
+
+
+def test_the_space_on_the_disk_shows(start_web, tmp_path):
+    site = start_web("--dir", tmp_path)
+    shown = servers.wait_until(
+        lambda: site.values().get("bloomery_dir_available_bytes"), 20, "it was asked")
+    disk = os.statvfs(tmp_path)
+    assert abs(shown - disk.f_bavail * disk.f_frsize) < 2 << 30
 
 
 def test_a_save_shows(start_web):

@@ -234,6 +234,34 @@ def test_sighup_reads_new_certificates_from_the_same_paths(secure, tmp_path):
         assert conn.call("BF.EXISTS", "k", "a") == 1
 
 
+def info_tls(server):
+    with server.conn() as conn:
+        text = conn.call("INFO", "tls").decode()
+    assert text.startswith("# TLS\r\n")
+    return dict(line.split(":", 1) for line in text.splitlines()[1:])
+
+
+def test_info_tells_until_when_certificates_are_valid(secure, server, tmp_path):
+    """In the fields of Valkey 9.1."""
+    mine = tls.Files(tmp_path)
+    secured = secure(certs=mine)
+    days = 24 * 3600
+    for who, cert, valid in (("server", mine.server[0], 20), ("ca", mine.ca, 30)):
+        got = info_tls(secured)
+        assert got["tls_%s_cert_serial" % who] == subprocess.run(
+            ["openssl", "x509", "-noout", "-serial", "-in", cert], text=True,
+            capture_output=True, check=True).stdout.strip().partition("=")[2]
+        left = int(got["tls_%s_cert_expires_in_seconds" % who])
+        assert (valid - 1) * days < left <= valid * days
+    assert got["tls_client_cert_serial"] == "none"
+    assert got["tls_client_cert_expires_in_seconds"] == "0"
+    mine.authority.make("server", days=3)
+    secured.child.send_signal(signal.SIGHUP)
+    servers.wait_until(lambda: int(info_tls(secured)[
+        "tls_server_cert_expires_in_seconds"]) <= 3 * days, 20, "it was renewed")
+    assert set(info_tls(server).values()) == {"none", "0"}
+
+
 def test_clients_come_while_certificates_change(secure, tmp_path):
     mine = tls.Files(tmp_path)
     server = secure(certs=mine)

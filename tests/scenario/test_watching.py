@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lib import neighbour, servers, web
+from lib import neighbour, servers, tls, web
 from test_metrics import work
 
 PACKAGING = servers.TOP / "packaging"
@@ -20,13 +20,14 @@ PAGE = PACKAGING / "doc/watching.md"
 
 
 @pytest.fixture
-def scraped(start_server):
-    """The names of all samples of a primary and its replica, which work, and of a
-    sidecar."""
+def scraped(start_server, tmp_path):
+    """The names of all samples of a primary with TLS and its replica, which work, and
+    of a sidecar."""
     made = neighbour.Neighbour()
     sidecar = web.Web(start_server, "--sidecar-of", made.address, *neighbour.EMPTY)
     neighbour.wait_lease(sidecar.server)
-    primary, replica = (web.Web(start_server) for _ in range(2))
+    certs = tls.Files(tmp_path).options(servers.free_port())
+    primary, replica = (web.Web(start_server, *options) for options in (certs, ()))
     with replica.server.conn() as conn:
         conn.call("REPLICAOF", "127.0.0.1", primary.server.port)
     work(primary.server)

@@ -10,6 +10,7 @@
 #include <openssl/err.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static void
 expect_refused(const struct tls_settings *settings, const char *text)
@@ -54,6 +55,28 @@ TEST(a_load_replaces_both_contexts)
     certs_load(&contexts, &settings);
     assert_ptr_not_equal(server, contexts.server);
     assert_ptr_not_equal(dial, contexts.dial);
+    tls_contexts_fini(&contexts);
+}
+
+TEST(the_validity_is_that_of_the_certificates_in_use)
+{
+    struct tls_validity all[TLS_CERTIFICATE_COUNT];
+    struct tls_settings settings = certs_settings();
+    struct tls_contexts contexts;
+    uint64_t now_s = (uint64_t)time(NULL);
+
+    tls_contexts_init(&contexts);
+    tls_contexts_validity(&contexts, all);
+    for (unsigned i = 0; i < TLS_CERTIFICATE_COUNT; i++) {
+        assert_string_equal("", all[i].serial);
+        assert_int_equal(0, all[i].until_s);
+    }
+    certs_load(&contexts, &settings);
+    tls_contexts_validity(&contexts, all);
+    for (unsigned i = 0; i < TLS_CERTIFICATE_COUNT; i++) {
+        assert_true(all[i].serial[0] != '\0');
+        assert_true(all[i].until_s > now_s);
+    }
     tls_contexts_fini(&contexts);
 }
 

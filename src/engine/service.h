@@ -248,7 +248,7 @@ struct service {
     /* Receives the effects of writes while their stripes are locked; NULL:
      * effects go nowhere. Changes under the raised gate. */
     struct journal *journal;
-    struct persist *persist; /* NULL in tests */
+    struct persist *persist;  /* NULL in tests */
     struct tls_contexts *tls; /* NULL in tests */
 
     /* Replication. role changes under the raised gate. */

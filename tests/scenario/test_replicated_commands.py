@@ -224,7 +224,7 @@ class Trio:
         other = {"valkey": "redis", "redis": "valkey"}[dialect]
         defaults = ("--bf.bloom-capacity", 17, "--bf.bloom-fp-rate", 0.2,
                     "--bf.bloom-expansion", 3, "--databases", 16)
-        self.primary = start("--dialect", dialect)
+        self.primary = start("--dialect", dialect, "--databases", 16)
         self.replicas = [start("--dialect", d, *defaults)
                          for d in (dialect, other)]
         for replica in self.replicas:

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.slow
 
 ROUNDS = crash.amount("ROUNDS", 20)
 MIB = 1 << 20
-JOURNAL, NO_JOURNAL = ("--appendonly", "yes"), ("--appendonly", "no")
+JOURNAL = ("--appendonly", "yes", "--appendfsync", "everysec")
+NO_JOURNAL = ("--appendonly", "no")
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from lib import resp, servers
 SEAL = re.compile(rb"#XX:(\d{16}):(\d{14}):(\d{16}):(\d{16}):[0-9a-f]{32}\r\n")
 FIRST_LINE = 128
 OPTIONS = ("--appendonly", "yes", "--threads", "1", "--appendfsync", "always",
-           "--bf.bloom-fp-rate", "0.000001", "--enable-debug-command", "yes")
+           "--auto-aof-rewrite-percentage", "0", "--bf.bloom-fp-rate", "0.000001", "--enable-debug-command", "yes")
 
 
 def check(*args):

@@ -220,7 +220,6 @@ put_listeners(const struct service *service, struct buf *text)
     info_put_number(text, "pubsub_channels", names[PUBSUB_CHANNEL]);
     info_put_number(text, "pubsub_patterns", names[PUBSUB_PATTERN]);
     info_put_number(text, "pubsubshard_channels", names[PUBSUB_SHARD]);
-    info_put_number(text, "pubsub_filters", names[PUBSUB_FILTER]);
     info_put_number(text, "tracking_total_keys", tracked.keys);
     info_put_number(text, "tracking_total_items", tracked.items);
     info_put_number(text, "tracking_total_prefixes", tracked.prefixes);

@@ -71,6 +71,7 @@ count_feed(struct pubsub *pubsub, uint64_t hash, bool comes)
     } else {
         CHECK(atomic_fetch_sub(place, 1) > 0);
     }
+    metric_add(METRIC_PUBSUB_FILTERS, comes ? 1 : -1);
     if (pubsub->announced == NULL) {
         return;
     }

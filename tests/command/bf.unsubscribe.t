@@ -17,7 +17,7 @@
 > CLIENT LIST
 ~ .*sub=1 psub=0 ssub=0 .* filters=2 .*
 > INFO stats
-~ .*pubsub_channels:1\\r\\n.*pubsub_filters:2\\r\\n.*
+~ .*pubsub_filters:2\\r\\n.*pubsub_channels:1\\r\\n.*
 > PUBSUB CHANNELS
 < *1 | "a"
 @on a

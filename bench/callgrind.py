@@ -67,6 +67,10 @@ VARIANTS = {
         load=["--before", "AUTH secret"]),
     "somebody subscribed, to a channel": Variant(
         listens=[("SUBSCRIBE", "news")]),
+    "somebody subscribed, to another filter": Variant(
+        listens=[("HELLO", "3"), ("BF.SUBSCRIBE", "other")]),
+    "somebody subscribed, to this filter": Variant(
+        listens=[("HELLO", "3"), ("BF.SUBSCRIBE", "bench")]),
     "keyspace events, one subscriber": Variant(
         commands=[("CONFIG", "SET", "notify-keyspace-events", "KEA")],
         listens=[("PSUBSCRIBE", "__key*__:*")]),

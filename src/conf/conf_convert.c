@@ -153,6 +153,23 @@ convert_file(struct converting *to, const char *path)
     return done;
 }
 
+/* Names the file of the users that the lines made. Redis refuses both kinds of
+ * users together, too. */
+static bool
+set_aclfile(struct conf *conf, const char *aclfile,
+            struct conf_error *ret_error)
+{
+    if (conf->aclfile[0] != '\0') {
+        conf_error_set(ret_error,
+                       "there are user lines and an aclfile: move the lines "
+                       "to %.256s",
+                       conf->aclfile);
+        return false;
+    }
+    return conf_set(conf, conf_find(slice_lit("aclfile")), slice_of(aclfile),
+                    ret_error);
+}
+
 /* Redis listens at 6379, where this server has a port of its own. */
 static bool
 set_other_defaults(struct conf *conf, struct conf_error *ret_error)
@@ -189,8 +206,7 @@ conf_convert(const char *path, const char *aclfile, struct buf *ret_text,
     to->error = ret_error;
     done = set_other_defaults(&conf, ret_error) && convert_file(to, path);
     if (done && ret_users->len > 0) {
-        done = conf_set(&conf, conf_find(slice_lit("aclfile")),
-                        slice_of(aclfile), ret_error);
+        done = set_aclfile(&conf, aclfile, ret_error);
     }
     if (done) {
         buf_printf(ret_text, "# Made from %.512s.\n", path);

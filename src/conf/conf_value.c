@@ -257,6 +257,9 @@ parse_strings(const struct conf_row *row, struct slice text, char **ret_text,
     int64_t words = 0;
     struct slice word;
 
+    if (row->host_port && slice_is_word(text, "no one")) {
+        text = slice_lit(""); /* as in redis.conf */
+    }
     if (!check_host_port(row, text, ret_error)) {
         return false;
     }

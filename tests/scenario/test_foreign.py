@@ -112,7 +112,7 @@ REFUSED = [
     ("--acl-pubsub-default allchannels", "allchannels to the users"),
     ("--tls-cluster yes", "sidecar-tls"),
     ("--bind-source-addr 10.0.0.1", "source address"),
-    ("--user default on nopass", "unknown option"),
+    ("--user default on nopass", "name it with aclfile"),
     ("--unixsocket DIR/s --unixsocketgroup no-such-group", "listen on"),
     ("--loadmodule redisbloom.so ERROR_RATE 2", "ERROR_RATE"),
     ("--include DIR/none.conf", "none.conf: No such file"),

@@ -59,6 +59,20 @@ TEST(lines_of_redis_become_sections_notes_and_users)
     buf_free(&users);
 }
 
+TEST(users_stand_in_lines_or_in_a_file)
+{
+    struct buf text = { 0 }, users = { 0 };
+    struct conf_error error;
+
+    assert_false(convert("aclfile /y/users.acl\nuser bob on >p\n", &text,
+                         &users, &error));
+    assert_non_null(strstr(error.text, "move the lines to /y/users.acl"));
+    assert_true(convert("aclfile /y/users.acl\n", &text, &users, &error));
+    assert_non_null(strstr(text.data, "aclfile = /y/users.acl\n"));
+    buf_free(&text);
+    buf_free(&users);
+}
+
 TEST(a_mistake_has_its_line)
 {
     struct buf text = { 0 }, users = { 0 };

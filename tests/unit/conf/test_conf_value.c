@@ -114,7 +114,7 @@ static const struct refused refused[] = {
     { "replicaof", "host 0", "argument must be a host and a port" },
     { "replicaof", "host 65536", "argument must be a host and a port" },
     { "replicaof", "host port", "argument must be a host and a port" },
-    { "slaveof", "no one", "argument must be a host and a port" },
+    { "slaveof", "no two", "argument must be a host and a port" },
     { "slaveof", "host 1 2", "argument must be a host and a port" },
     { "save", "3600", "Invalid save parameters" },
     { "save", "3600 1 300", "Invalid save parameters" },

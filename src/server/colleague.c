@@ -12,10 +12,12 @@
 #include "base/mem.h"
 #include "base/run_clock.h"
 #include "cluster/holdings.h"
+#include "engine/loop0.h"
+#include "engine/service.h"
 #include "keyspace/gate.h"
 #include "net/link_dial.h"
+#include "net/loop.h"
 #include "proto/compose.h"
-#include "server/replication_state.h"
 
 #include <stdio.h>
 
@@ -42,7 +44,7 @@ struct call {
 };
 
 struct colleagues {
-    struct server *server;
+    const struct loop0 *loop0;
     colleague_fn done;
     void *ctx;
     uv_timer_t timer;
@@ -212,12 +214,25 @@ on_closed(void *ctx, struct link *link, int error, const char *reason)
 static const struct link_hooks hooks = { .bytes = on_bytes,
                                          .closed = on_closed };
 
+/* Whether tls-replication is on. */
+static bool
+uses_tls(const struct loop0 *loop0)
+{
+    struct gate *gate = keyspace_gate(loop0->service->keyspace);
+    bool on;
+
+    gate_enter(gate, 0);
+    on = loop0->service->conf->tls_replication;
+    gate_leave(gate, 0);
+    return on;
+}
+
 /* Appends AUTH if there is a password. Returns whether there is one. */
 static bool
-write_login(const struct server *server, struct buf *out)
+write_login(const struct loop0 *loop0, struct buf *out)
 {
-    struct gate *gate = keyspace_gate(server->service.keyspace);
-    const struct conf *conf = &server->conf;
+    struct gate *gate = keyspace_gate(loop0->service->keyspace);
+    const struct conf *conf = loop0->service->conf;
     bool has_password;
 
     gate_enter(gate, 0);
@@ -228,27 +243,26 @@ write_login(const struct server *server, struct buf *out)
 }
 
 struct link *
-colleague_dial(struct server *server, const char *host, unsigned port,
+colleague_dial(const struct loop0 *loop0, const char *host, unsigned port,
                unsigned timeout_ms, const struct link_hooks *link_hooks,
                void *ctx)
 {
     struct link *link =
-        link_dial(&server->loops[0], host, port, timeout_ms, link_hooks, ctx);
+        link_dial(loop0->loop, host, port, timeout_ms, link_hooks, ctx);
 
-    if (server->replication->uses_tls) {
-        link_secure(link, tls_new_dial(&server->tls, host));
+    if (uses_tls(loop0)) {
+        link_secure(link, tls_new_dial(loop0->tls, host));
     }
     return link;
 }
 
 bool
-colleague_login(const struct server *server, struct link *link,
-                bool *ret_logs_in)
+colleague_login(const struct loop0 *loop0, struct link *link, bool *ret_logs_in)
 {
     struct buf text = { 0 };
     bool sent;
 
-    *ret_logs_in = write_login(server, &text);
+    *ret_logs_in = write_login(loop0, &text);
     sent = !text.failed && link_send(link, buf_slice(&text));
     buf_wipe(&text);
     return sent;
@@ -258,15 +272,15 @@ static bool
 dial(struct call *call, const char *host, unsigned port, struct slice command,
      unsigned timeout_ms)
 {
-    struct server *server = call->owner->server;
+    const struct loop0 *loop0 = call->owner->loop0;
 
-    call->secure = server->replication->uses_tls;
+    call->secure = uses_tls(loop0);
     call->answers = answers_new(REPLY_BYTES_MAX);
     if (call->answers == NULL) {
         return false;
     }
-    call->link = colleague_dial(server, host, port, timeout_ms, &hooks, call);
-    return colleague_login(server, call->link, &call->logs_in) &&
+    call->link = colleague_dial(loop0, host, port, timeout_ms, &hooks, call);
+    return colleague_login(loop0, call->link, &call->logs_in) &&
            link_send(call->link, command);
 }
 
@@ -292,14 +306,14 @@ on_timer(uv_timer_t *timer)
 }
 
 struct colleagues *
-colleagues_new(struct server *server, colleague_fn done, void *ctx)
+colleagues_new(const struct loop0 *loop0, colleague_fn done, void *ctx)
 {
     struct colleagues *colleagues = mem_zalloc(sizeof(*colleagues));
 
-    colleagues->server = server;
+    colleagues->loop0 = loop0;
     colleagues->done = done;
     colleagues->ctx = ctx;
-    CHECK(uv_timer_init(&server->loops[0].uv, &colleagues->timer) == 0);
+    CHECK(uv_timer_init(&loop0->loop->uv, &colleagues->timer) == 0);
     colleagues->timer.data = colleagues;
     CHECK(uv_timer_start(&colleagues->timer, on_timer, TICK_MS, TICK_MS) == 0);
     return colleagues;
@@ -315,7 +329,7 @@ ask_idle(struct colleagues *colleagues, const char *address, uint64_t number,
     if (call == NULL) {
         return false;
     }
-    if (call->secure != colleagues->server->replication->uses_tls) {
+    if (call->secure != uses_tls(colleagues->loop0)) {
         call->failure = "tls-replication has changed"; /* the timer frees it */
         return false;
     }

@@ -16,15 +16,15 @@
 struct colleagues;
 struct link;
 struct link_hooks;
-struct server;
+struct loop0;
 
 /* Dials another server as replicas do (tls-replication); and logs in there, if
  * masterauth is set: *ret_logs_in, then the first reply is to AUTH. False: no
  * memory; close the link. */
-struct link *colleague_dial(struct server *server, const char *host,
+struct link *colleague_dial(const struct loop0 *loop0, const char *host,
                             unsigned port, unsigned timeout_ms,
                             const struct link_hooks *link_hooks, void *ctx);
-MUST_CHECK bool colleague_login(const struct server *server, struct link *link,
+MUST_CHECK bool colleague_login(const struct loop0 *loop0, struct link *link,
                                 bool *ret_logs_in);
 
 /* answer: borrowed for the call; NULL: there was none, and reason says why. */
@@ -32,7 +32,7 @@ typedef void (*colleague_fn)(void *ctx, uint64_t number,
                              const struct answer *answer, const char *reason);
 
 /* Starts a timer on loop 0. */
-struct colleagues *colleagues_new(struct server *server, colleague_fn done,
+struct colleagues *colleagues_new(const struct loop0 *loop0, colleague_fn done,
                                   void *ctx);
 
 /* Ends all questions without calling done; before the loop ends. */

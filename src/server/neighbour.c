@@ -11,11 +11,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/run_clock.h"
+#include "engine/loop0.h"
+#include "engine/service.h"
 #include "keyspace/gate.h"
 #include "net/link_dial.h"
+#include "net/loop.h"
 #include "proto/answers.h"
 #include "proto/compose.h"
-#include "server/server_state.h"
 
 #include <stdio.h>
 
@@ -60,7 +62,7 @@ static const char look_commands[] = "*1\r\n$5\r\nMULTI\r\n"
                                     "*1\r\n$4\r\nEXEC\r\n";
 
 struct neighbour {
-    struct server *server;
+    const struct loop0 *loop0;
     struct neighbour_place place;
     struct neighbour_hooks hooks;
     struct link *link;       /* NULL: none */
@@ -214,8 +216,8 @@ on_look(uv_timer_t *timer)
 static bool
 write_login(const struct neighbour *neighbour, struct buf *out)
 {
-    const struct conf *conf = &neighbour->server->conf;
-    struct gate *gate = keyspace_gate(neighbour->server->service.keyspace);
+    const struct conf *conf = neighbour->loop0->service->conf;
+    struct gate *gate = keyspace_gate(neighbour->loop0->service->keyspace);
     bool has_password;
 
     gate_enter(gate, 0);
@@ -229,7 +231,8 @@ static void
 on_opened(void *ctx, struct link *link)
 {
     struct neighbour *neighbour = ctx;
-    uint64_t poll_ms = (uint64_t)neighbour->server->conf.sidecar_poll_ms;
+    uint64_t poll_ms =
+        (uint64_t)neighbour->loop0->service->conf->sidecar_poll_ms;
     struct buf login = { 0 };
     bool good = true;
 
@@ -471,7 +474,7 @@ static const struct link_hooks link_hooks = { .opened = on_opened,
 static void
 dial(struct neighbour *neighbour)
 {
-    struct loop *loop = &neighbour->server->loops[0];
+    struct loop *loop = neighbour->loop0->loop;
     const struct neighbour_place *place = &neighbour->place;
 
     neighbour->queue_count = 0;
@@ -490,9 +493,9 @@ dial(struct neighbour *neighbour)
     }
     neighbour->link = link_dial(loop, place->host, place->port, DIAL_TIMEOUT_MS,
                                 &link_hooks, neighbour);
-    if (neighbour->server->conf.sidecar_tls) {
+    if (neighbour->loop0->service->conf->sidecar_tls) {
         link_secure(neighbour->link,
-                    tls_new_dial(&neighbour->server->tls, place->host));
+                    tls_new_dial(neighbour->loop0->tls, place->host));
     }
 }
 
@@ -520,12 +523,12 @@ neighbour_parse(const char *text, struct neighbour_place *ret_place)
 }
 
 struct neighbour *
-neighbour_new(struct server *server, const struct neighbour_place *place,
+neighbour_new(const struct loop0 *loop0, const struct neighbour_place *place,
               const struct neighbour_hooks *hooks)
 {
     struct neighbour *neighbour = mem_zalloc(sizeof(*neighbour));
 
-    neighbour->server = server;
+    neighbour->loop0 = loop0;
     neighbour->place = *place;
     neighbour->hooks = *hooks;
     return neighbour;
@@ -545,8 +548,7 @@ neighbour_free(struct neighbour *neighbour)
 void
 neighbour_start(struct neighbour *neighbour)
 {
-    CHECK(uv_timer_init(&neighbour->server->loops[0].uv, &neighbour->timer) ==
-          0);
+    CHECK(uv_timer_init(&neighbour->loop0->loop->uv, &neighbour->timer) == 0);
     neighbour->timer.data = neighbour;
     dial(neighbour);
 }

@@ -10,8 +10,8 @@
 
 #include "cluster/view.h"
 
+struct loop0;
 struct neighbour;
-struct server;
 
 /* The result of one look; times are of CLOCK_BOOTTIME. */
 struct neighbour_poll {
@@ -42,7 +42,7 @@ struct neighbour_place {
  * malformed. */
 bool neighbour_parse(const char *text, struct neighbour_place *ret_place);
 
-struct neighbour *neighbour_new(struct server *server,
+struct neighbour *neighbour_new(const struct loop0 *loop0,
                                 const struct neighbour_place *place,
                                 const struct neighbour_hooks *hooks);
 void neighbour_free(struct neighbour *neighbour);

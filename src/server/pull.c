@@ -36,7 +36,7 @@ pulls_new(struct replication *r)
     hooks.ctx = pulls;
     pulls->r = r;
     pulls->replica = replica_new(r->server->service.run_id, &hooks);
-    pulls->up = (struct upstream){ .server = r->server,
+    pulls->up = (struct upstream){ .loop0 = &r->server->loop0,
                                    .replica = pulls->replica,
                                    .moved = on_link,
                                    .ctx = pulls };

@@ -316,7 +316,7 @@ replication_new(struct server *server)
     r->drop = slot_drop_new(r);
     r->orders = slot_orders_new(r);
     r->following.up =
-        (struct upstream){ .server = server, .replica = r->replica };
+        (struct upstream){ .loop0 = &server->loop0, .replica = r->replica };
     service->replication = (struct replication_calls){
         .role_changed = on_role_changed,
         .want_acks = outgoing_ask,

@@ -286,6 +286,8 @@ init_service(struct server *server, const struct conf_args *args)
     service->conf_changed = options_changed;
     service->users_changed = options_users_changed;
     service->ctx = server;
+    server->loop0.service = service;
+    server->loop0.tls = &server->tls;
     atomic_store(&service->loading, true);
     service->status = status_new();
     server->persist = data_new(server);
@@ -378,6 +380,8 @@ init_loops(struct server *server)
         inboxes_attach(server->service.inboxes, i, &server->loops[i].mailbox,
                        &reader);
     }
+    server->loop0.loop = &server->loops[0];
+    server->loop0.worker = server->workers[0];
 }
 
 /* Reads and opens what the configuration names. */

@@ -7,6 +7,7 @@
 
 #include "conf/conf_load.h"
 #include "engine/defrag.h"
+#include "engine/loop0.h"
 #include "engine/service.h"
 #include "journal/journal.h"
 #include "keyspace/make.h"
@@ -63,6 +64,7 @@ struct server {
     char executable[PATH_MAX], config_file[PATH_MAX];
 
     struct service service;
+    struct loop0 loop0;
     struct persist *persist;
     struct replication *replication;
     struct sidecar_mode *sidecar;    /* NULL: sidecar-of is not set */

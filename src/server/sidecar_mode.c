@@ -319,7 +319,7 @@ sidecar_mode_init(struct server *server,
     read_options(mode);
     key_hash_by_slot(true);
     hooks.ctx = mode;
-    mode->neighbour = neighbour_new(server, &place, &hooks);
+    mode->neighbour = neighbour_new(&server->loop0, &place, &hooks);
     mode->inquiry = sidecar_inquiry_new(server, poke);
     server->service.cluster = &mode->cluster;
     observe_flag(&server->service, OBSERVED_ROUTES, true);
@@ -536,7 +536,7 @@ sidecar_mode_start(struct server *server)
     if (mode == NULL) {
         return;
     }
-    mode->colleagues = colleagues_new(server, on_answered, mode);
+    mode->colleagues = colleagues_new(&server->loop0, on_answered, mode);
     server->replication->following.take_holdings = on_told;
     CHECK(uv_timer_init(uv, &mode->timer) == 0);
     mode->timer.data = mode;

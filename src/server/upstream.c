@@ -2,10 +2,12 @@
 #include "server/upstream.h"
 
 #include "base/run_clock.h"
+#include "engine/loop0.h"
+#include "engine/service.h"
 #include "net/link_dial.h"
 #include "net/registry.h"
 #include "repl/replica.h"
-#include "server/server_state.h"
+#include "tls/tls_context.h"
 
 enum { UNSENT_MAX = 64 << 10 /* a server that reads no acknowledgements */ };
 
@@ -49,14 +51,14 @@ void
 upstream_dial(struct upstream *up, uint64_t number, const char *host,
               unsigned port, uint64_t timeout_ms)
 {
-    struct server *server = up->server;
+    const struct loop0 *loop0 = up->loop0;
 
     up->number = number;
-    up->id = registry_draw_id(server->service.registry);
-    up->link = link_dial(&server->loops[0], host, port, (unsigned)timeout_ms,
-                         &hooks, up);
+    up->id = registry_draw_id(loop0->service->registry);
+    up->link =
+        link_dial(loop0->loop, host, port, (unsigned)timeout_ms, &hooks, up);
     if (up->uses_tls) {
-        link_secure(up->link, tls_new_dial(&server->tls, host));
+        link_secure(up->link, tls_new_dial(loop0->tls, host));
     }
 }
 

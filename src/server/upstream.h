@@ -11,11 +11,11 @@
 #include <stdint.h>
 
 struct link;
+struct loop0;
 struct replica;
-struct server;
 
 struct upstream {
-    struct server *server;
+    const struct loop0 *loop0;
     struct replica *replica;
     unsigned keepalive_s; /* options in force */
     bool uses_tls;

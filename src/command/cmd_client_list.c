@@ -257,7 +257,8 @@ kill_found_link(struct walk *walk, const struct links_client *link)
     struct kill *kill = (struct kill *)walk;
 
     if (kill->service->replication.kill != NULL) {
-        kill->service->replication.kill(kill->service->ctx, link->id);
+        kill->service->replication.kill(kill->service->replication.ctx,
+                                        link->id);
         kill->killed++;
     }
 }

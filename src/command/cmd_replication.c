@@ -60,7 +60,7 @@ lead(struct request *req)
     atomic_store(&service->grace_until_ms, 0);
     atomic_store(&service->leads_by_word, true);
     if (service->replication.role_changed != NULL) {
-        service->replication.role_changed(service->ctx);
+        service->replication.role_changed(service->replication.ctx);
     }
     return OK;
 }
@@ -118,7 +118,7 @@ has_to_wait(const struct request *req, uint64_t epoch)
 
     return request_may_pause(req) && service->role.epoch == epoch &&
            service->replication.role_is_kept != NULL &&
-           !service->replication.role_is_kept(service->ctx, epoch);
+           !service->replication.role_is_kept(service->replication.ctx, epoch);
 }
 
 /* Its state while it waits is the epoch of the role that it has set. */
@@ -271,7 +271,7 @@ abort_failover(struct request *req)
     const struct service *service = req->service;
 
     if (service->replication.failover_abort == NULL ||
-        !service->replication.failover_abort(service->ctx)) {
+        !service->replication.failover_abort(service->replication.ctx)) {
         return request_fail(req, ERR_CUSTOM, "No failover in progress.");
     }
     reply_ok(req->reply);
@@ -299,8 +299,8 @@ begin_failover(struct request *req, const struct failover_plan *plan)
         }
     }
     order.host = host;
-    begun = service->replication.failover(service->ctx, &order, reason,
-                                          sizeof(reason));
+    begun = service->replication.failover(service->replication.ctx, &order,
+                                          reason, sizeof(reason));
     mem_free(host);
     if (!begun) {
         return request_fail(req, ERR_CUSTOM, "%s", reason);
@@ -509,7 +509,7 @@ greet(struct request *req)
     memcpy(hello.run_id, service->run_id, sizeof(hello.run_id));
     if (service->replication.chain != NULL) {
         hello.chain_count =
-            service->replication.chain(service->ctx, hello.chain);
+            service->replication.chain(service->replication.ctx, hello.chain);
     }
     wire_write_hello(req->reply->buf, &hello);
     return OK;

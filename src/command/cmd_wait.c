@@ -141,7 +141,7 @@ ask_for_acks(const struct request *req, struct waiting *waiting)
     if (service->replication.want_acks != NULL &&
         now_ns - waiting->asked_ns >= ASK_EVERY_NS) {
         waiting->asked_ns = now_ns;
-        service->replication.want_acks(service->ctx,
+        service->replication.want_acks(service->replication.ctx,
                                        atomic_load(&req->session->written));
     }
 }

@@ -109,7 +109,8 @@ become_link(struct conn *conn, bool alone)
         reply_error(&reply, "ERR", slice_of(NOT_DETACHED));
         metric_add(METRIC_ERROR_REPLIES, 1);
         session_free_handover(handover);
-    } else if (!service->replication.hand_over(service->ctx, handover)) {
+    } else if (!service->replication.hand_over(service->replication.ctx,
+                                               handover)) {
         if (handover->tls == NULL) {
             (void)send(handover->fd, NOT_TAKEN, strlen(NOT_TAKEN),
                        MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -44,9 +44,7 @@ pause_end(struct service *service, enum pause_cause cause)
     service->pauses[cause] = (struct pause){ .until_ms = 0 };
     add_up(service);
     observe_flag(service, OBSERVED_PAUSE, pause_is_on_now(service));
-    if (service->wake_loops != NULL) {
-        service->wake_loops(service->ctx);
-    }
+    service_wake_loops(service);
 }
 
 bool

@@ -70,7 +70,7 @@ static void
 tell(const struct service *service)
 {
     if (service->replication.role_changed != NULL) {
-        service->replication.role_changed(service->ctx);
+        service->replication.role_changed(service->replication.ctx);
     }
 }
 

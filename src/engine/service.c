@@ -52,3 +52,11 @@ service_databases(const struct service *service)
     }
     return allowed < databases ? allowed : databases;
 }
+
+void
+service_wake_loops(const struct service *service)
+{
+    if (service->wake_loops != NULL) {
+        service->wake_loops(service->ctx);
+    }
+}

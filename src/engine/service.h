@@ -85,7 +85,7 @@ struct failover_order {
 };
 
 /* What commands ask of replication, from any thread; NULL where there are no
- * loops. ctx is the service's. */
+ * loops. */
 struct replication_calls {
     void (*role_changed)(void *ctx); /* with the gate raised */
     /* Returns whether the role of this epoch would survive a crash, or cannot
@@ -104,6 +104,7 @@ struct replication_calls {
     /* Writes the run ids of the servers that this one follows, its primary
      * first, at most WIRE_CHAIN_MAX (repl/wire.h); returns how many. */
     size_t (*chain)(void *ctx, char (*ret_chain)[41]);
+    void *ctx;
 };
 
 /* What the transfers of slots to this server are doing. */
@@ -319,6 +320,9 @@ service_is_behind(const struct service *service)
 
 /* Returns how many databases clients may use. Inside a section of the gate. */
 uint32_t service_databases(const struct service *service);
+
+/* Makes all loops look at the connections that wait. Any thread. */
+void service_wake_loops(const struct service *service);
 
 enum { WORKER_PLACES = 64 };
 

@@ -35,19 +35,6 @@ struct persist_hooks {
     /* All data was dropped and loaded again: client caches may be wrong. Loop
      * 0, under the raised gate. May be NULL. */
     void (*reloaded)(void *ctx);
-    /* The snapshot of persist_ask_sync is being written. It can be read from
-     * fd, a pipe that the hook now owns, and is the state at this place or a
-     * later one. Or fd is -1: it could not begin (error). Loop 0, outside the
-     * gate. */
-    void (*sync_began)(void *ctx, int fd, int error, uint64_t position,
-                       uint64_t sequence);
-    /* That snapshot is the state at this place: its end is being written. Loop
-     * 0, under the raised gate. */
-    void (*sync_reached)(void *ctx, uint64_t position, uint64_t sequence);
-    /* That snapshot has ended: 0, and the writing end of the pipe is closed. Or
-     * an error of persist/full_state.h: the pipe is of no use, and the hook
-     * closes it. Loop 0. */
-    void (*sync_ended)(void *ctx, int error);
     /* The data directory was gone, and is another one now, at the same path:
      * files of other modules there must be written again. Loop 0. May be NULL.
      */
@@ -60,12 +47,31 @@ struct persist_hooks {
     void *ctx;
 };
 
+/* For who asks for snapshots (persist_ask_sync); else all are NULL. */
+struct persist_sync_hooks {
+    /* The snapshot of persist_ask_sync is being written. It can be read from
+     * fd, a pipe that the hook now owns, and is the state at this place or a
+     * later one. Or fd is -1: it could not begin (error). Loop 0, outside the
+     * gate. */
+    void (*began)(void *ctx, int fd, int error, uint64_t position,
+                  uint64_t sequence);
+    /* That snapshot is the state at this place: its end is being written. Loop
+     * 0, under the raised gate. */
+    void (*reached)(void *ctx, uint64_t position, uint64_t sequence);
+    /* That snapshot has ended: 0, and the writing end of the pipe is closed. Or
+     * an error of persist/full_state.h: the pipe is of no use, and the hook
+     * closes it. Loop 0. */
+    void (*ended)(void *ctx, int error);
+    void *ctx;
+};
+
 struct persist_options {
     const struct conf *conf; /* read under the gate's protection only */
     struct keyspace *keyspace;
     const char *run_id;
     const struct completion *completion; /* snapshot/completion.h */
     struct persist_hooks hooks;
+    struct persist_sync_hooks sync;
 };
 
 /* How to end (persist_end). */

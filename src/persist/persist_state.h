@@ -141,7 +141,7 @@ struct full_state {
 /* Snapshots for replicas, one at a time. */
 struct persist_sync {
     bool wanted; /* asked for, not begun */
-    bool open;   /* begun: hooks.sync_ended is due at its end */
+    bool open;   /* begun: options.sync.ended is due at its end */
     bool ending; /* it was broken off, and has not ended yet */
     uint64_t started_ns;
     bool limited; /* the one that is asked for: to these */

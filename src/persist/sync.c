@@ -66,7 +66,7 @@ sync_reap(struct persist *persist)
 void
 sync_end_walk(struct persist *persist)
 {
-    const struct persist_hooks *hooks = &persist->options.hooks;
+    const struct persist_sync_hooks *hooks = &persist->options.sync;
     uint64_t position;
     uint64_t sequence;
 
@@ -75,7 +75,7 @@ sync_end_walk(struct persist *persist)
     }
     gate_raise(persist->gate, 0);
     if (full_state_end(&persist->synced, &position, &sequence)) {
-        hooks->sync_reached(hooks->ctx, position, sequence);
+        hooks->reached(hooks->ctx, position, sequence);
     }
     gate_lower(persist->gate, 0);
 }
@@ -104,7 +104,7 @@ open_pipe(int *ret_ends)
 void
 sync_begin(struct persist *persist)
 {
-    const struct persist_hooks *hooks = &persist->options.hooks;
+    const struct persist_sync_hooks *hooks = &persist->options.sync;
     struct walker_job job = { .to_pipe = true };
     int ends[2] = { -1, -1 };
     int error = open_pipe(ends);
@@ -116,7 +116,7 @@ sync_begin(struct persist *persist)
     if (error != 0) {
         log_error("persist.sync", "failed to begin a snapshot for replicas",
                   "error=\"%s\"", strerror(error));
-        hooks->sync_began(hooks->ctx, -1, error, 0, 0);
+        hooks->began(hooks->ctx, -1, error, 0, 0);
         return;
     }
     job.pipe_fd = ends[1];
@@ -131,14 +131,14 @@ sync_begin(struct persist *persist)
     persist->sync.open = true;
     log_info("persist.sync", "began a snapshot for replicas", "position=%llu",
              (unsigned long long)job.begin.position);
-    hooks->sync_began(hooks->ctx, ends[0], 0, job.begin.position,
-                      job.begin.sequence);
+    hooks->began(hooks->ctx, ends[0], 0, job.begin.position,
+                 job.begin.sequence);
 }
 
 void
 sync_ended(struct persist *persist, int error)
 {
-    const struct persist_hooks *hooks = &persist->options.hooks;
+    const struct persist_sync_hooks *hooks = &persist->options.sync;
 
     if (!persist->sync.open) {
         return;
@@ -146,5 +146,5 @@ sync_ended(struct persist *persist, int error)
     persist->sync.open = false;
     log_info("persist.sync", "ended a snapshot for replicas", "error=\"%s\"",
              error != 0 ? strerror(error) : "");
-    hooks->sync_ended(hooks->ctx, error);
+    hooks->ended(hooks->ctx, error);
 }

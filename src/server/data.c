@@ -134,24 +134,25 @@ tick_persist(struct server *server)
 struct persist *
 data_new(struct server *server)
 {
-    return persist_new(&(struct persist_options){
-        .conf = &server->conf,
-        .keyspace = server->service.keyspace,
-        .run_id = server->service.run_id,
-        .completion = &complete_calls,
-        .hooks = { .poke = wake_persist,
-                   .moved = on_moved,
-                   .journaling = on_journaling,
-                   .refusal = on_refusal,
-                   .parks = on_parks,
-                   .reloaded = on_reloaded,
-                   .sync_began = followers_sync_began,
-                   .sync_reached = followers_sync_reached,
-                   .sync_ended = followers_sync_ended,
-                   .moved_in = on_moved_in,
-                   .refilled = on_refilled,
-                   .tapped = replication_moved,
-                   .ctx = server } });
+    return persist_new(
+        &(struct persist_options){ .conf = &server->conf,
+                                   .keyspace = server->service.keyspace,
+                                   .run_id = server->service.run_id,
+                                   .completion = &complete_calls,
+                                   .hooks = { .poke = wake_persist,
+                                              .moved = on_moved,
+                                              .journaling = on_journaling,
+                                              .refusal = on_refusal,
+                                              .parks = on_parks,
+                                              .reloaded = on_reloaded,
+                                              .moved_in = on_moved_in,
+                                              .refilled = on_refilled,
+                                              .tapped = replication_moved,
+                                              .ctx = server },
+                                   .sync = { .began = followers_sync_began,
+                                             .reached = followers_sync_reached,
+                                             .ended = followers_sync_ended,
+                                             .ctx = server->replication } });
 }
 
 /* ---- the load ------------------------------------------------------------ */

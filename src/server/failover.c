@@ -33,7 +33,7 @@ static bool
 choose(const struct replication *r, const struct failover *failover,
        struct status_replica *ret_replica)
 {
-    struct status *status = r->server->service.status;
+    struct status *status = r->loop0->service->status;
     size_t max = status_count(status);
     struct status_replica *all = mem_try_alloc((max + 1) * sizeof(*all));
     struct status_figures figures;
@@ -90,7 +90,6 @@ bool
 failover_ask(void *ctx, const struct failover_order *order, char *ret_reason,
              size_t size)
 {
-    struct server *server = ctx;
     struct failover wanted = { .state = STATUS_FAILOVER_WAITS,
                                .any = order->host == NULL,
                                .force = order->force,
@@ -103,7 +102,7 @@ failover_ask(void *ctx, const struct failover_order *order, char *ret_reason,
     if (order->host != NULL) {
         (void)snprintf(wanted.host, sizeof(wanted.host), "%s", order->host);
     }
-    return leave_wish(server->replication, FAILOVER_BEGIN, &wanted) ||
+    return leave_wish(ctx, FAILOVER_BEGIN, &wanted) ||
            refuse(ret_reason, size, "FAILOVER already in progress.");
 }
 
@@ -111,12 +110,11 @@ bool
 failover_abort(void *ctx)
 {
     static const struct failover none;
-    struct server *server = ctx;
-    struct replication *r = server->replication;
+    struct replication *r = ctx;
     struct status_figures figures;
     bool wished;
 
-    (void)status_get(server->service.status, &figures, NULL, 0);
+    (void)status_get(r->loop0->service->status, &figures, NULL, 0);
     pthread_mutex_lock(&r->shared.mutex); /* loop 0 may not have seen it yet */
     wished = r->shared.wish == FAILOVER_BEGIN;
     pthread_mutex_unlock(&r->shared.mutex);
@@ -129,7 +127,7 @@ failover_abort(void *ctx)
 static void
 pause_writes(struct replication *r, bool on)
 {
-    struct service *service = &r->server->service;
+    struct service *service = r->loop0->service;
 
     gate_raise(replication_gate(r), 0);
     if (on) {
@@ -165,8 +163,8 @@ static void
 fall_back(struct replication *r, const char *error)
 {
     gate_raise(replication_gate(r), 0);
-    if (!atomic_load(&r->server->service.absent)) { /* else: no data */
-        role_lead(&r->server->service);
+    if (!atomic_load(&r->loop0->service->absent)) { /* else: no data */
+        role_lead(r->loop0->service);
     }
     gate_lower(replication_gate(r), 0);
     end(r, error);
@@ -224,18 +222,19 @@ note_target(struct replication *r, const struct status_replica *target)
 static void
 wait_for_target(struct replication *r)
 {
-    struct service *service = &r->server->service;
+    struct service *service = r->loop0->service;
     struct status_replica target;
     uint64_t position;
     uint64_t sequence;
     bool late = replication_now_ms() >= r->failover.until_ms;
-    bool found = choose(r, &r->failover, &target) &&
-                 role_host_is_allowed(&r->server->conf, slice_of(target.ip));
+    bool found =
+        choose(r, &r->failover, &target) &&
+        role_host_is_allowed(r->loop0->service->conf, slice_of(target.ip));
     bool leads;
     bool ready;
 
     gate_raise(replication_gate(r), 0);
-    persist_place(r->server->persist, &position, &sequence);
+    persist_place(r->loop0->service->persist, &position, &sequence);
     leads = !service->role.replica;
     ready = leads && found &&
             (target.acked >= position || (late && r->failover.force));
@@ -287,7 +286,7 @@ bool
 failover_take_over(struct replication *r, const struct handover *from,
                    char *ret_reason, size_t size)
 {
-    struct server *server = r->server;
+    struct service *service = r->loop0->service;
     uint64_t position;
     uint64_t sequence;
     bool good;
@@ -296,12 +295,12 @@ failover_take_over(struct replication *r, const struct handover *from,
         return true; /* it leads already: the request is a repetition */
     }
     gate_raise(replication_gate(r), 0);
-    persist_place(server->persist, &position, &sequence);
-    good = !atomic_load(&server->service.absent) &&
+    persist_place(service->persist, &position, &sequence);
+    good = !atomic_load(&service->absent) &&
            slice_equal(slice_of(from->history),
-                       slice_of(persist_history(server->persist)->id));
+                       slice_of(persist_history(service->persist)->id));
     if (good) {
-        role_lead(&server->service);
+        role_lead(service);
     }
     gate_lower(replication_gate(r), 0);
     if (!good) {

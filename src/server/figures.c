@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "persist/place.h"
 #include "server/replication_state.h"
-#include "server/wake.h"
 
 void
 figures_keep_chain(struct replication *r)
@@ -25,7 +24,7 @@ figures_keep_chain(struct replication *r)
         memcmp(chain, r->shared.chain, count * sizeof(chain[0])) != 0) {
         r->shared.chain_count = count;
         memcpy(r->shared.chain, chain, sizeof(chain));
-        atomic_fetch_add(&r->server->service.chain_changes, 1);
+        atomic_fetch_add(&r->loop0->service->chain_changes, 1);
     }
     pthread_mutex_unlock(&r->shared.mutex);
 }
@@ -33,8 +32,7 @@ figures_keep_chain(struct replication *r)
 size_t
 figures_copy_chain(void *ctx, char (*ret_chain)[WIRE_ID_CHARS + 1])
 {
-    struct server *server = ctx;
-    struct replication *r = server->replication;
+    struct replication *r = ctx;
     size_t count;
 
     pthread_mutex_lock(&r->shared.mutex);
@@ -68,7 +66,7 @@ show_times(struct status_figures *figures, struct status_replica *replicas,
 static void
 publish(struct replication *r)
 {
-    const struct service *service = &r->server->service;
+    const struct service *service = r->loop0->service;
     struct status_figures figures;
     struct status_replica *replicas;
     size_t max = primary_replicas(r->primary);
@@ -80,7 +78,7 @@ publish(struct replication *r)
         return; /* the figures of the last tick remain */
     }
     count = primary_describe(r->primary, &figures, replicas, max);
-    figures.backlog_active = persist_is_tapped(r->server->persist);
+    figures.backlog_active = persist_is_tapped(r->loop0->service->persist);
     figures.failover = r->failover.state;
     memcpy(figures.failover_error, r->failover.error,
            sizeof(figures.failover_error));
@@ -102,10 +100,9 @@ publish(struct replication *r)
 /* Judges replicas as they will be at the next tick, so that writes are refused
  * in time and not a tick later. */
 void
-figures_judge(struct server *server)
+figures_judge(struct service *service)
 {
-    struct service *service = &server->service;
-    const struct conf *conf = &server->conf;
+    const struct conf *conf = service->conf;
     size_t least = (size_t)conf->min_replicas_to_write;
     uint64_t lag_s = (uint64_t)conf->min_replicas_max_lag;
     uint64_t then_ms = clock_mono_ms() + REPLICATION_TICK_MS;
@@ -120,7 +117,7 @@ figures_show(struct replication *r)
 {
     publish(r);
     gate_enter(replication_gate(r), 0);
-    figures_judge(r->server);
+    figures_judge(r->loop0->service);
     gate_leave(replication_gate(r), 0);
 }
 
@@ -130,7 +127,7 @@ figures_settle(struct replication *r)
     if (r->figures_due) {
         r->figures_due = false;
         figures_show(r);
-        wake_loops(r->server);
+        service_wake_loops(r->loop0->service);
         replication_stir_failover(r);
     }
 }

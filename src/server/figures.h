@@ -8,7 +8,7 @@
 #include "repl/wire.h"
 
 struct replication;
-struct server;
+struct service;
 
 /* Publishes all figures now; or only if they have changed (figures_due), then
  * wakes the commands that wait for them. Outside the gate. */
@@ -16,7 +16,7 @@ void figures_show(struct replication *r);
 void figures_settle(struct replication *r);
 
 /* Refuses writes if too few replicas keep up. Any thread, inside the gate. */
-void figures_judge(struct server *server);
+void figures_judge(struct service *service);
 
 /* Copies the run ids of the servers above us for other threads. */
 void figures_keep_chain(struct replication *r);

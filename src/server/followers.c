@@ -194,7 +194,7 @@ ask_sync(void *ctx, const struct slot_set *slots)
     struct replication *r = ctx;
 
     r->sync.limited = slots != NULL;
-    persist_ask_sync(r->server->persist, slots);
+    persist_ask_sync(r->loop0->service->persist, slots);
 }
 
 static void
@@ -213,7 +213,7 @@ cancel_sync(void *ctx)
 
     end_pipe(r);
     r->sync = (struct outgoing_sync){ 0 };
-    persist_cancel_sync(r->server->persist);
+    persist_cancel_sync(r->loop0->service->persist);
 }
 
 static void
@@ -300,8 +300,7 @@ void
 followers_sync_began(void *ctx, int fd, int error, uint64_t position,
                      uint64_t sequence)
 {
-    const struct server *server = ctx;
-    struct replication *r = server->replication;
+    struct replication *r = ctx;
     int64_t bytes = r->sync.limited ? 0 : metric_sum(METRIC_BF_MEMORY);
     struct primary_sync sync = { .position = position,
                                  .sequence = sequence,
@@ -314,16 +313,16 @@ followers_sync_began(void *ctx, int fd, int error, uint64_t position,
         end_sync(r);
         return;
     }
-    r->sync.pipe = link_take(&r->server->loops[0], fd, &pipe_hooks, r);
+    r->sync.pipe = link_take(r->loop0->loop, fd, &pipe_hooks, r);
     if (r->sync.pipe == NULL) {
         end_half(r, OUTGOING_READ, ENOMEM);
-        persist_cancel_sync(r->server->persist);
+        persist_cancel_sync(r->loop0->service->persist);
         return;
     }
     log_notice("server.replication", "began a full synchronization",
                "position=%llu", (unsigned long long)position);
     gate_enter(replication_gate(r), 0);
-    memcpy(sync.history, persist_history(server->persist)->id,
+    memcpy(sync.history, persist_history(r->loop0->service->persist)->id,
            sizeof(sync.history));
     gate_leave(replication_gate(r), 0);
     primary_sync_began(r->primary, &sync, replication_now_ms());
@@ -333,8 +332,7 @@ followers_sync_began(void *ctx, int fd, int error, uint64_t position,
 void
 followers_sync_reached(void *ctx, uint64_t position, uint64_t sequence)
 {
-    const struct server *server = ctx;
-    struct replication *r = server->replication;
+    struct replication *r = ctx;
 
     (void)sequence;
     if (r->sync.state != OUTGOING_NONE) { /* else it was cancelled */
@@ -345,8 +343,7 @@ followers_sync_reached(void *ctx, uint64_t position, uint64_t sequence)
 void
 followers_sync_ended(void *ctx, int error)
 {
-    const struct server *server = ctx;
-    struct replication *r = server->replication;
+    struct replication *r = ctx;
 
     if (r->sync.state == OUTGOING_NONE) { /* it was cancelled */
         return;
@@ -445,7 +442,7 @@ refusal(struct replication *r, const struct handover *handover, char *text,
 
     if (!handover->failover && /* then no server is above us */
         handover->chain_changes !=
-            atomic_load(&r->server->service.chain_changes)) {
+            atomic_load(&r->loop0->service->chain_changes)) {
         return "-ERR the chain of primaries has changed, try again\r\n";
     }
     if (handover->failover &&
@@ -462,7 +459,7 @@ refusal(struct replication *r, const struct handover *handover, char *text,
     }
     /* A copy of slots needs what is here, not what is at our primary. */
     return replica_is_connected(r->replica) ||
-                   (handover->pulls && links_has_data(&r->server->service))
+                   (handover->pulls && links_has_data(r->loop0->service))
                ? NULL
                : "-NOMASTERLINK Can't SYNC while not connected with my "
                  "master\r\n";
@@ -508,8 +505,7 @@ static void
 on_handover(struct loop *loop, void *ptr, uint64_t number)
 {
     const struct worker *worker = loop->owner;
-    const struct server *server = worker->service->ctx;
-    struct replication *r = server->replication;
+    struct replication *r = worker->service->replication.ctx;
     struct handover *handover = ptr;
     struct follower *follower = mem_try_alloc(sizeof(*follower));
 
@@ -542,9 +538,9 @@ on_handover(struct loop *loop, void *ptr, uint64_t number)
 bool
 followers_take(void *ctx, struct handover *handover)
 {
-    struct server *server = ctx;
+    struct replication *r = ctx;
 
-    return mailbox_give(&server->loops[0].mailbox, on_handover, drop_handover,
+    return mailbox_give(&r->loop0->loop->mailbox, on_handover, drop_handover,
                         handover);
 }
 
@@ -560,7 +556,7 @@ followers_kill(struct replication *r, uint64_t id)
 static uint64_t
 find_lost(const struct replication *r)
 {
-    struct gate *gate = keyspace_gate(r->server->service.keyspace);
+    struct gate *gate = keyspace_gate(r->loop0->service->keyspace);
     const struct follower *follower = r->followers;
     uint64_t id;
 
@@ -577,7 +573,7 @@ find_lost(const struct replication *r)
 void
 followers_revoke(struct replication *r)
 {
-    uint64_t changes = atomic_load(&r->server->service.users->changes);
+    uint64_t changes = atomic_load(&r->loop0->service->users->changes);
     uint64_t id;
 
     if (changes == r->users_seen) {

@@ -25,7 +25,8 @@ void followers_revoke(struct replication *r);
 void followers_close(struct replication *r);
 
 /* A snapshot began (fd: its pipe; -1: it could not, error), reached its
- * position and ended. They have the types of hooks; ctx is the struct server.
+ * position and ended. They have the types of hooks; ctx is the struct
+ * replication.
  */
 void followers_sync_began(void *ctx, int fd, int error, uint64_t position,
                           uint64_t sequence);

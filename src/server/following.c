@@ -23,7 +23,6 @@
 #include "server/outgoing.h"
 #include "server/replication_state.h"
 #include "server/secrets.h"
-#include "server/wake.h"
 
 #include <stdio.h>
 
@@ -34,7 +33,7 @@ enum { TRANSFER_QUEUE_BYTES = 8 << 20 };
 static bool
 is_current(const struct replication *r)
 {
-    const struct role *role = &r->server->service.role;
+    const struct role *role = &r->loop0->service->role;
 
     return role->replica && role->epoch == r->epoch;
 }
@@ -44,7 +43,7 @@ is_current(const struct replication *r)
 static void
 set_link_up(struct replication *r)
 {
-    atomic_bool *link_up = &r->server->service.link_up;
+    atomic_bool *link_up = &r->loop0->service->link_up;
     bool before;
     bool up;
 
@@ -55,7 +54,7 @@ set_link_up(struct replication *r)
     gate_leave(replication_gate(r), 0);
     if (up != before) {
         r->figures_due = true; /* before a command sees the change */
-        wake_loops(r->server);
+        service_wake_loops(r->loop0->service);
     }
 }
 
@@ -113,14 +112,14 @@ static void
 where(void *ctx, struct replica_place *ret_place)
 {
     struct replication *r = ctx;
-    struct persist *persist = r->server->persist;
+    struct persist *persist = r->loop0->service->persist;
     struct gate *gate = replication_gate(r);
 
     gate_enter(gate, 0);
     memcpy(ret_place->history, persist_history(persist)->id,
            sizeof(ret_place->history));
     persist_place(persist, &ret_place->position, &ret_place->sequence);
-    ret_place->synced = r->server->conf.appendonly
+    ret_place->synced = r->loop0->service->conf->appendonly
                             ? journal_synced(persist_journal(persist))
                             : 0;
     gate_leave(gate, 0);
@@ -131,7 +130,7 @@ static enum replica_applied
 apply_and_relay(struct replication *r, const struct wire_piece *group,
                 char *ret_reason, size_t reason_size)
 {
-    struct journal *journal = persist_journal(r->server->persist);
+    struct journal *journal = persist_journal(r->loop0->service->persist);
 
     if (!is_current(r)) {
         (void)snprintf(ret_reason, reason_size, "the role has changed");
@@ -150,11 +149,11 @@ apply_and_relay(struct replication *r, const struct wire_piece *group,
 bool
 following_has_room(const struct replication *r)
 {
-    struct journal *journal = persist_journal(r->server->persist);
+    struct journal *journal = persist_journal(r->loop0->service->persist);
     struct journal_status status;
 
-    if (persist_parks(r->server->persist) != PARKS_NOTHING ||
-        r->server->stop.stage != STOP_NONE) {
+    if (persist_parks(r->loop0->service->persist) != PARKS_NOTHING ||
+        atomic_load(&r->loop0->service->ending) != SERVICE_RUNS) {
         return false;
     }
     if (journal_has_room(journal)) {
@@ -170,7 +169,7 @@ following_has_room(const struct replication *r)
 static void
 disown(struct replication *r)
 {
-    struct persist *persist = r->server->persist;
+    struct persist *persist = r->loop0->service->persist;
     struct persist_arrival arrival = { .fresh = NULL };
     struct gate *gate = replication_gate(r);
 
@@ -214,7 +213,7 @@ apply(void *ctx, const struct wire_piece *group, char *ret_reason,
     }
     apply_wake(r->apply);
     if (applied == REPLICA_APPLIED) {
-        journal_kick(persist_journal(r->server->persist));
+        journal_kick(persist_journal(r->loop0->service->persist));
         outgoing_stir(r);
     } else if (applied == REPLICA_REFUSED) {
         disown(r);
@@ -239,9 +238,10 @@ take_key(void *ctx, uint64_t key)
     r->key = key;
     primary_drop_all(r->primary, "the key of the stream has changed");
     gate_raise(gate, 0);
-    persist_place(r->server->persist, &position, &sequence);
+    persist_place(r->loop0->service->persist, &position, &sequence);
     backlog_begin(r->backlog, position);
-    primary_set_history(r->primary, persist_history(r->server->persist), key);
+    primary_set_history(r->primary, persist_history(r->loop0->service->persist),
+                        key);
     gate_lower(gate, 0);
     kept_role_update(r);
 }
@@ -257,7 +257,7 @@ take_holdings(void *ctx, struct slice text)
         return false;
     }
     r->following.told = true;
-    return r->following.take_holdings(r->server, text);
+    return r->following.take_holdings(r->following.holdings_ctx, text);
 }
 
 static void
@@ -276,13 +276,13 @@ chained(void *ctx)
 static bool
 drop_data(struct replication *r, const struct keyspace_options *options)
 {
-    struct service *service = &r->server->service;
+    struct service *service = r->loop0->service;
     struct keyspace *empty = keyspace_try_new(options);
 
     if (empty == NULL) {
         return false;
     }
-    persist_suspend(r->server->persist);
+    persist_suspend(r->loop0->service->persist);
     gate_raise(replication_gate(r), 0);
     atomic_store(&service->absent, true);
     r->following.synced_once = false;
@@ -299,7 +299,7 @@ static bool
 could_fit(const struct replication *r, uint64_t bytes)
 {
     uint64_t machine = machine_memory_bytes();
-    uint64_t started = r->server->service.started_bytes;
+    uint64_t started = r->loop0->service->started_bytes;
 
     return started <= machine && bytes <= machine - started;
 }
@@ -309,7 +309,7 @@ static bool
 make_room(struct replication *r, uint64_t bytes,
           const struct keyspace_options *options)
 {
-    uint64_t max = r->server->service.memory.maxmemory_bytes;
+    uint64_t max = r->loop0->service->memory.maxmemory_bytes;
     uint64_t machine = machine_memory_bytes();
     uint64_t limit = max > 0 && max < machine ? max : machine;
     uint64_t used = mem_used();
@@ -344,7 +344,7 @@ on_transfer_poke(void *ctx)
 static void
 drop_transfer(struct replication *r)
 {
-    persist_refuse(r->server->persist);
+    persist_refuse(r->loop0->service->persist);
     transfer_free(r->following.transfer);
     r->following.transfer = NULL;
 }
@@ -354,12 +354,12 @@ static bool
 begin_transfer(struct replication *r, char *ret_reason, size_t reason_size)
 {
     const struct wire_answer *answer = &r->following.arriving;
-    struct server *server = r->server;
+    struct service *service = r->loop0->service;
     struct transfer_options options = {
-        .keyspace = { .threads = server->threads,
-                      .databases = (unsigned)server->conf.databases },
-        .present = server->service.keyspace,
-        .env = &server->service.obey_env,
+        .keyspace = { .threads = service->threads,
+                      .databases = (unsigned)service->conf->databases },
+        .present = service->keyspace,
+        .env = &service->obey_env,
         .completion = &complete_calls,
         .queue_bytes = TRANSFER_QUEUE_BYTES,
         .poke = on_transfer_poke,
@@ -368,11 +368,11 @@ begin_transfer(struct replication *r, char *ret_reason, size_t reason_size)
 
     drop_transfer(r);
     if (make_room(r, answer->bytes, &options.keyspace)) {
-        options.copy = persist_receive(server->persist);
+        options.copy = persist_receive(service->persist);
         r->following.transfer = transfer_new(&options);
     }
     if (r->following.transfer == NULL) {
-        persist_refuse(server->persist);
+        persist_refuse(service->persist);
         (void)snprintf(ret_reason, reason_size,
                        "there is no memory or no thread to load it");
         return false;
@@ -479,11 +479,11 @@ adopt(struct replication *r, struct keyspace *fresh,
     current = is_current(r);
     if (current) {
         r->following.adopting = true;
-        persist_adopt(r->server->persist, &arrival);
+        persist_adopt(r->loop0->service->persist, &arrival);
         r->following.adopting = false;
-        primary_set_history(r->primary, persist_history(r->server->persist),
-                            r->key);
-        atomic_store(&r->server->service.absent, false);
+        primary_set_history(
+            r->primary, persist_history(r->loop0->service->persist), r->key);
+        atomic_store(&r->loop0->service->absent, false);
     }
     gate_lower(gate, 0);
     return current;
@@ -511,9 +511,9 @@ end_load(struct replication *r)
         good = adopt(r, fresh, &stamp);
         reason = "the role has changed";
     }
-    keyspace_discard(r->server->service.keyspace, fresh);
+    keyspace_discard(r->loop0->service->keyspace, fresh);
     if (!good) {
-        persist_refuse(r->server->persist);
+        persist_refuse(r->loop0->service->persist);
         replica_loaded(r->replica, false, reason, replication_now_ms());
         return;
     }
@@ -529,7 +529,7 @@ end_load(struct replication *r)
 static void
 end_store(struct replication *r)
 {
-    if (persist_has_adopted(r->server->persist)) {
+    if (persist_has_adopted(r->loop0->service->persist)) {
         r->following.stores = false;
         replica_loaded(r->replica, true, "", replication_now_ms());
     }
@@ -545,7 +545,7 @@ look_at_transfer(struct replication *r)
         break;
     case TRANSFER_LOADED:
         if (r->following.complete && /* else further bytes fail it */
-            persist_has_received(r->server->persist)) {
+            persist_has_received(r->loop0->service->persist)) {
             end_load(r);
         }
         break;
@@ -601,7 +601,7 @@ learn(void *ctx, uint64_t fingerprint, const char *digits)
 {
     struct replication *r = ctx;
     enum replica_learned learned =
-        secrets_learn(r->server->persist, fingerprint, digits);
+        secrets_learn(r->loop0->service->persist, fingerprint, digits);
 
     r->following.secrets_lacking -= learned == REPLICA_LEARNED;
     return learned;

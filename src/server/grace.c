@@ -162,7 +162,7 @@ grace_begin(struct replication *r, const struct history *loaded,
         memcpy(grace->before[i], ended[i + 1].id, sizeof(grace->before[i]));
     }
     if (r->grace_ms > 0) { /* no command could say which server leads */
-        atomic_store(&r->server->service.grace_until_ms,
+        atomic_store(&r->loop0->service->grace_until_ms,
                      replication_now_ms() + r->grace_ms);
     }
 }
@@ -170,8 +170,8 @@ grace_begin(struct replication *r, const struct history *loaded,
 static void
 note_behind(struct replication *r)
 {
-    _Atomic uint64_t *until_ms = &r->server->service.grace_until_ms;
-    bool sidecar = r->server->sidecar != NULL;
+    _Atomic uint64_t *until_ms = &r->loop0->service->grace_until_ms;
+    bool sidecar = r->loop0->service->cluster != NULL;
 
     if (atomic_exchange(until_ms, GRACE_BEHIND) != GRACE_BEHIND) {
         log_error("server.replication", "came back with older data",
@@ -192,7 +192,7 @@ note_behind(struct replication *r)
 static void
 settle(struct replication *r)
 {
-    _Atomic uint64_t *until_ms = &r->server->service.grace_until_ms;
+    _Atomic uint64_t *until_ms = &r->loop0->service->grace_until_ms;
     uint64_t over = atomic_load(until_ms);
 
     r->grace.awaits_until_ms = 0;
@@ -214,7 +214,7 @@ stop_awaiting(struct grace *grace)
 static void
 look_at_time(struct replication *r)
 {
-    _Atomic uint64_t *until_ms = &r->server->service.grace_until_ms;
+    _Atomic uint64_t *until_ms = &r->loop0->service->grace_until_ms;
     struct grace *grace = &r->grace;
     uint64_t now_ms = replication_now_ms();
     uint64_t over = atomic_load(until_ms);
@@ -232,7 +232,7 @@ grace_look(struct replication *r)
 {
     const struct grace *grace = &r->grace;
 
-    if (atomic_exchange(&r->server->service.leads_by_word, false)) {
+    if (atomic_exchange(&r->loop0->service->leads_by_word, false)) {
         grace_end(r);
     } else if (primary_is_behind(r->primary)) {
         note_behind(r);
@@ -254,5 +254,5 @@ grace_end(struct replication *r)
     primary_set_ended(r->primary, NULL, 0);
     stop_awaiting(&r->grace);
     memset(r->grace.before, 0, sizeof(r->grace.before));
-    atomic_store(&r->server->service.grace_until_ms, 0);
+    atomic_store(&r->loop0->service->grace_until_ms, 0);
 }

@@ -10,7 +10,6 @@
 #include "engine/role.h"
 #include "server/grace.h"
 #include "server/replication_state.h"
-#include "server/wake.h"
 
 #include <stdio.h>
 
@@ -18,7 +17,7 @@
 static void
 release(struct replication *r, uint64_t epoch)
 {
-    const struct server *server = r->server;
+    const struct service *service = r->loop0->service;
 
     if (r->released_epoch == epoch ||
         kept_file_outcome(r->role_file, atomic_load(&r->shared.kept_ticket)) !=
@@ -26,9 +25,9 @@ release(struct replication *r, uint64_t epoch)
         return;
     }
     gate_enter(replication_gate(r), 0);
-    if (server->service.role.epoch == epoch) {
+    if (service->role.epoch == epoch) {
         r->released_epoch = epoch;
-        journal_unbar(persist_journal(server->persist));
+        journal_unbar(persist_journal(service->persist));
     }
     gate_leave(replication_gate(r), 0);
 }
@@ -69,8 +68,7 @@ kept_role_write_again(struct replication *r)
 bool
 kept_role_is_settled(void *ctx, uint64_t epoch)
 {
-    const struct server *server = ctx;
-    struct replication *r = server->replication;
+    struct replication *r = ctx;
 
     return atomic_load(&r->shared.kept_epoch) >= epoch &&
            kept_file_outcome(r->role_file,
@@ -96,12 +94,12 @@ read_role(const char *dir, struct role_state *ret_state, char *ret_reason,
     return read;
 }
 
-bool
-kept_role_open(struct server *server)
+enum kept_role
+kept_role_open(struct replication *r)
 {
-    struct replication *r = server->replication;
+    struct service *service = r->loop0->service;
     struct role_state state;
-    struct conf *conf = &server->conf;
+    const struct conf *conf = service->conf;
     char reason[STATUS_TEXT_MAX];
     struct slice words = slice_of(conf->replicaof);
     struct slice host;
@@ -112,15 +110,15 @@ kept_role_open(struct server *server)
         log_error("server.replication", "cannot read the role",
                   "file=\"%s/" ROLE_FILE_NAME "\" reason=\"%s\"", conf->dir,
                   reason);
-        return false;
+        return KEPT_ROLE_UNREAD;
     }
     if (reason[0] != '\0') {
         log_warn("server.replication", "set the kept role aside",
                  "reason=\"%s\"", reason);
     }
     r->kept = state;
-    r->role_file =
-        role_file_new(persist_dir(server->persist), wake_loops, server);
+    r->role_file = role_file_new(persist_dir(service->persist),
+                                 service->wake_loops, service->ctx);
     r->key = state.key;
     while (r->key == 0) {
         random_bytes(&r->key, sizeof(r->key));
@@ -132,39 +130,37 @@ kept_role_open(struct server *server)
                    conf->replicaof);
     }
     if (state.known && state.replica) {
-        role_set(&server->service, slice_of(state.host), state.port);
+        role_set(service, slice_of(state.host), state.port);
     } else if (!state.known && slice_next_word(&words, &host)) {
         if (!slice_next_word(&words, &port_text) ||
             !slice_to_u64(port_text, &port) || port == 0 || port > 65535 ||
             host.len >= ROLE_HOST_MAX) {
-            server->exit = SERVER_EXIT_MISTAKE;
             log_error("server.replication", "cannot follow",
                       "replicaof=\"%s\" reason=\"it takes a host and a "
                       "port\"",
                       conf->replicaof);
-            return false;
+            return KEPT_ROLE_REFUSED;
         }
-        role_set(&server->service, host, (uint32_t)port);
+        role_set(service, host, (uint32_t)port);
     }
-    if (server->service.role.replica &&
-        !role_host_is_allowed(conf, slice_of(server->service.role.host))) {
-        server->exit = SERVER_EXIT_MISTAKE;
+    if (service->role.replica &&
+        !role_host_is_allowed(conf, slice_of(service->role.host))) {
         log_error("server.replication", "cannot follow",
                   "host=%s reason=\"replicaof-allowed does not name it\" "
                   "next=\"allow it, or remove %s\"",
-                  server->service.role.host,
+                  service->role.host,
                   state.known ? ROLE_FILE_NAME " from dir" : "replicaof");
-        return false;
+        return KEPT_ROLE_REFUSED;
     }
     if (state.known && !state.replica) {
         r->grace_ms = (uint64_t)conf->start_grace * 1000;
     }
-    return true;
+    return KEPT_ROLE_OPEN;
 }
 
 void
-kept_role_close(struct server *server)
+kept_role_close(struct replication *r)
 {
-    kept_file_free(server->replication->role_file);
-    server->replication->role_file = NULL;
+    kept_file_free(r->role_file);
+    r->role_file = NULL;
 }

@@ -9,11 +9,16 @@
 #include <stdint.h>
 
 struct replication;
-struct server;
+enum kept_role {
+    KEPT_ROLE_OPEN,
+    KEPT_ROLE_UNREAD, /* the file cannot be read */
+    KEPT_ROLE_REFUSED /* the options do not allow it */
+};
 
 /* Sets the role as it was kept, or else as it is configured. Before the loops
- * run; the data directory is locked. False: the reason was logged. */
-bool kept_role_open(struct server *server);
+ * run; the data directory is locked. Unless it is open, the reason was logged.
+ */
+enum kept_role kept_role_open(struct replication *r);
 
 /* Writes the file if the role has changed. Outside the gate. */
 void kept_role_update(struct replication *r);
@@ -27,4 +32,4 @@ bool kept_role_is_settled(void *ctx, uint64_t epoch);
 
 /* Writes what is not written yet. Its thread wakes the loops, so call it before
  * they are freed. */
-void kept_role_close(struct server *server);
+void kept_role_close(struct replication *r);

@@ -213,11 +213,10 @@ send_batch(void *ctx, bool dials, const char *host, unsigned port)
         if (merge->answers == NULL) {
             return false;
         }
-        merge->link = colleague_dial(&merge->r->server->loop0, host, port,
+        merge->link = colleague_dial(merge->r->loop0, host, port,
                                      (unsigned)merge->options.timeout_ms,
                                      &link_hooks, merge);
-        if (!colleague_login(&merge->r->server->loop0, merge->link,
-                             &merge->logs_in)) {
+        if (!colleague_login(merge->r->loop0, merge->link, &merge->logs_in)) {
             return false;
         }
     }

@@ -117,7 +117,7 @@ bool
 merge_save_begin(struct merge_save *save, const struct merge_options *options,
                  const struct wire_answer *answer)
 {
-    struct persist *persist = save->r->server->persist;
+    struct persist *persist = save->r->loop0->service->persist;
     uint64_t furthest = primary_furthest(save->r->primary);
     struct history theirs = { .id = "" };
     struct history ours;
@@ -254,7 +254,7 @@ incarnation_of(struct keyspace *ks, const struct merge_name *name)
 static void
 resolve(struct merge_save *save)
 {
-    struct keyspace *ks = save->r->server->service.keyspace;
+    struct keyspace *ks = save->r->loop0->service->keyspace;
     struct merge_sift *sift = save->log.sift;
     size_t count = merge_sift_count(sift);
     uint64_t until_ns = clock_mono_ns() + SLICE_NS;

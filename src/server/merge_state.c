@@ -12,7 +12,6 @@
 #include "persist/place.h"
 #include "server/kept_file.h"
 #include "server/replication_state.h"
-#include "server/wake.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -120,18 +119,18 @@ write_state(struct replication *r)
 /* ---- life ---------------------------------------------------------------- */
 
 void
-merge_state_open(struct server *server)
+merge_state_open(struct replication *r)
 {
-    struct replication *r = server->replication;
-    const char *dir = persist_dir(server->persist);
+    const struct service *service = r->loop0->service;
+    const char *dir = persist_dir(service->persist);
     const struct kept_file_options options = {
         .dir = dir,
         .name = MERGE_STATE_NAME,
         .thread = "merge-state",
         .failed_event = "did not write what a merge needs",
         .mended_event = "wrote what a merge needs after all",
-        .written = wake_loops,
-        .ctx = server,
+        .written = service->wake_loops,
+        .ctx = service->ctx,
     };
     uint64_t lost = read_state(dir, &r->merge_history);
 
@@ -145,17 +144,17 @@ merge_state_open(struct server *server)
 }
 
 void
-merge_state_close(struct server *server)
+merge_state_close(struct replication *r)
 {
-    kept_file_free(server->replication->merge_file);
-    server->replication->merge_file = NULL;
+    kept_file_free(r->merge_file);
+    r->merge_file = NULL;
 }
 
 void
 merge_state_history(const struct replication *r, struct history *ret_history)
 {
     gate_enter(replication_gate(r), 0);
-    *ret_history = *persist_history(r->server->persist);
+    *ret_history = *persist_history(r->loop0->service->persist);
     gate_leave(replication_gate(r), 0);
     history_extend(ret_history, &r->merge_history);
 }

@@ -18,13 +18,12 @@
 
 struct history;
 struct replication;
-struct server;
 
 #define MERGE_STATE_NAME "merge.state"
 
 /* Reads the file, before the loops run; close writes what is not written. */
-void merge_state_open(struct server *server);
-void merge_state_close(struct server *server);
+void merge_state_open(struct replication *r);
+void merge_state_close(struct replication *r);
 
 /* Writes the file if the history has changed, and there may be merges. */
 void merge_state_look(struct replication *r);

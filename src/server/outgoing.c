@@ -29,7 +29,7 @@ void
 outgoing_open(struct replication *r)
 {
     struct journal_tap tap = backlog_tap(r->backlog);
-    struct persist *persist = r->server->persist;
+    struct persist *persist = r->loop0->service->persist;
 
     if (!persist_is_tapped(persist)) {
         persist_set_tap(persist, &tap);
@@ -44,7 +44,7 @@ void
 outgoing_close(struct replication *r)
 {
     atomic_store(&r->shared.streams, false);
-    persist_set_tap(r->server->persist, NULL);
+    persist_set_tap(r->loop0->service->persist, NULL);
     backlog_begin(r->backlog, 0);
     r->has_replicas = false;
     memset(r->grace.met, 0, sizeof(r->grace.met));
@@ -58,13 +58,13 @@ outgoing_close(struct replication *r)
 static uint64_t
 close_group(const struct replication *r)
 {
-    struct journal *journal = persist_journal(r->server->persist);
+    struct journal *journal = persist_journal(r->loop0->service->persist);
     uint64_t position;
     bool released_above;
 
     gate_enter(replication_gate(r), 0);
     released_above = r->following.released_above &&
-                     r->server->service.role.epoch == r->epoch;
+                     r->loop0->service->role.epoch == r->epoch;
     position = journal_close_group(journal);
     gate_leave(replication_gate(r), 0);
     return released_above ? position : atomic_load(journal_released(journal));
@@ -84,8 +84,7 @@ outgoing_seal(struct replication *r)
 void
 outgoing_ask(void *ctx, uint64_t position)
 {
-    const struct server *server = ctx;
-    struct replication *r = server->replication;
+    struct replication *r = ctx;
     struct primary_ask ask = { position, position };
 
     pthread_mutex_lock(&r->shared.mutex);
@@ -122,7 +121,7 @@ is_urgent(struct replication *r)
 static uint64_t
 reach(const struct replication *r)
 {
-    const struct journal *journal = persist_journal(r->server->persist);
+    const struct journal *journal = persist_journal(r->loop0->service->persist);
     uint64_t position = journal_position(journal);
     uint64_t released = atomic_load(journal_released(journal));
 
@@ -136,7 +135,8 @@ outgoing_send(struct replication *r)
     uint64_t released;
 
     atomic_store(&r->shared.stirred, false);
-    if (r->life != REPLICATION_RUNS || !persist_is_tapped(r->server->persist)) {
+    if (r->life != REPLICATION_RUNS ||
+        !persist_is_tapped(r->loop0->service->persist)) {
         return;
     }
     released = outgoing_seal(r);

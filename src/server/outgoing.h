@@ -28,5 +28,5 @@ void outgoing_look(struct replication *r);
 void outgoing_stir(struct replication *r);
 
 /* Asks replicas to acknowledge this position as soon as they have it. Any
- * thread; it has the type of a hook, and ctx is the struct server. */
+ * thread; it has the type of a hook, and ctx is the struct replication. */
 void outgoing_ask(void *ctx, uint64_t position);

@@ -35,9 +35,9 @@ enum { GROUP_EXTRA_BYTES = 64 << 20 };
 static void
 on_role_changed(void *ctx)
 {
-    struct server *server = ctx;
+    struct replication *r = ctx;
 
-    (void)uv_async_send(&server->replication->poke);
+    (void)uv_async_send(&r->poke);
 }
 
 /* ---- options ------------------------------------------------------------- */
@@ -58,7 +58,7 @@ listening_port(const struct conf *conf)
 static void
 copy_conf(struct replication *r)
 {
-    const struct conf *conf = &r->server->conf;
+    const struct conf *conf = r->loop0->service->conf;
     const struct conf_output_limit *output =
         &conf->client_output_buffer_limit.of[CONF_OUTPUT_REPLICA];
     struct primary_limits limits = {
@@ -80,12 +80,12 @@ copy_conf(struct replication *r)
         .password = conf->masterauth,
         .announce_ip = conf->replica_announce_ip,
         .port = listening_port(conf),
-        .wants_holdings = r->server->sidecar != NULL,
+        .wants_holdings = r->loop0->service->cluster != NULL,
     };
 
     struct merge_options merge = {
         .on = conf->merge_on_heal,
-        .dir = persist_dir(r->server->persist),
+        .dir = persist_dir(r->loop0->service->persist),
         .journal = conf->appendonly ? conf->appenddirname : NULL,
         .quarantine_max = conf->merge_quarantine_max_bytes,
         .timeout_ms = limits.timeout_ms,
@@ -117,7 +117,7 @@ replication_apply_conf(struct server *server)
 {
     if (server->replication != NULL) {
         atomic_store(&server->replication->shared.conf_changed, true);
-        figures_judge(server);
+        figures_judge(&server->service);
     }
 }
 
@@ -149,7 +149,8 @@ on_poke(uv_async_t *async)
     following_look(r);
     failover_tick(r);
     slot_orders_look(r->orders);
-    if (r->server->stop.stage == STOP_NONE) { /* else nothing changes data */
+    if (atomic_load(&r->loop0->service->ending) ==
+        SERVICE_RUNS) { /* else nothing changes data */
         pulls_look(r->pulls);
         slot_drop_look(r->drop);
     }
@@ -184,7 +185,7 @@ restart_backlog(struct replication *r)
               "reason=\"no memory for it\"%s", "");
     primary_drop_all(r->primary, "there was no memory for the backlog");
     gate_raise(replication_gate(r), 0);
-    persist_place(r->server->persist, &position, &sequence);
+    persist_place(r->loop0->service->persist, &position, &sequence);
     backlog_begin(r->backlog, position);
     gate_lower(replication_gate(r), 0);
 }
@@ -203,7 +204,8 @@ keep_log(struct replication *r)
     } else if (r->has_replicas || primary_replicas(r->primary) > 0) {
         needed = furthest;
     }
-    persist_keep_log(r->server->persist, needed, r->merge_journal_bytes);
+    persist_keep_log(r->loop0->service->persist, needed,
+                     r->merge_journal_bytes);
     merge_state_look(r);
 }
 
@@ -233,7 +235,7 @@ on_tick(uv_timer_t *timer)
     role_change_note_history(r);
     kept_role_update(r);
     slot_orders_look(r->orders);
-    if (r->server->stop.stage == STOP_NONE) {
+    if (atomic_load(&r->loop0->service->ending) == SERVICE_RUNS) {
         pulls_tick(r->pulls);
         slot_drop_look(r->drop);
     }
@@ -274,8 +276,7 @@ replication_moved(void *ctx)
 static void
 kill_link(struct loop *loop, void *ptr, uint64_t id)
 {
-    struct server *server = ptr;
-    struct replication *r = server->replication;
+    struct replication *r = ptr;
 
     (void)loop;
     if (r->life != REPLICATION_RUNS) {
@@ -290,9 +291,9 @@ kill_link(struct loop *loop, void *ptr, uint64_t id)
 static void
 on_kill(void *ctx, uint64_t id)
 {
-    struct server *server = ctx;
+    struct replication *r = ctx;
 
-    (void)mailbox_post(&server->loops[0].mailbox, kill_link, server, id);
+    (void)mailbox_post(&r->loop0->loop->mailbox, kill_link, r, id);
 }
 
 /* ---- life ---------------------------------------------------------------- */
@@ -306,6 +307,7 @@ replication_new(struct server *server)
     struct service *service = &server->service;
 
     r->server = server;
+    r->loop0 = &server->loop0;
     following.ctx = followers.ctx = r;
     CHECK(pthread_mutex_init(&r->shared.mutex, NULL) == 0);
     r->backlog = backlog_new();
@@ -326,6 +328,7 @@ replication_new(struct server *server)
         .kill = on_kill,
         .chain = figures_copy_chain,
         .role_is_kept = kept_role_is_settled,
+        .ctx = r,
     };
     return r;
 }
@@ -381,7 +384,7 @@ replication_close_handles(struct server *server)
 static void
 begin_to_lead(struct replication *r)
 {
-    struct persist *persist = r->server->persist;
+    struct persist *persist = r->loop0->service->persist;
     struct history loaded;
     uint64_t position;
     uint64_t sequence;
@@ -449,7 +452,7 @@ replication_is_even(struct server *server)
     }
     mem_free(replicas);
     if (!even) {
-        outgoing_ask(server, position);
+        outgoing_ask(r, position);
     }
     return even;
 }

@@ -111,7 +111,8 @@ struct following {
     bool stores;     /* it is in place, and not on the disk yet */
     unsigned secrets_lacking; /* of those that the primary has */
     /* Sidecar mode: takes what the primary holds of the slots. NULL: else. */
-    bool (*take_holdings)(struct server *server, struct slice text);
+    bool (*take_holdings)(void *ctx, struct slice text);
+    void *holdings_ctx;
     bool told; /* the present link has said it */
 };
 
@@ -133,7 +134,8 @@ struct replication_shared {
 
 /* NOLINTNEXTLINE(*Padding): in the order of its uses, and there is one. */
 struct replication {
-    struct server *server;
+    struct server *server; /* of pulls and drops */
+    const struct loop0 *loop0;
     struct backlog *backlog;
     struct primary *primary;
     struct replica *replica;
@@ -197,7 +199,7 @@ replication_now_ms(void)
 static inline struct gate *
 replication_gate(const struct replication *r)
 {
-    return keyspace_gate(r->server->service.keyspace);
+    return keyspace_gate(r->loop0->service->keyspace);
 }
 
 /* Returns a copy. Call it outside the gate. */
@@ -207,7 +209,7 @@ replication_role(const struct replication *r)
     struct role role;
 
     gate_enter(replication_gate(r), 0);
-    role = r->server->service.role;
+    role = r->loop0->service->role;
     gate_leave(replication_gate(r), 0);
     return role;
 }

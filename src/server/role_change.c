@@ -12,12 +12,11 @@
 #include "server/grace.h"
 #include "server/kept_role.h"
 #include "server/replication_state.h"
-#include "server/wake.h"
 
 void
 role_change_note_history(struct replication *r)
 {
-    const struct history *history = persist_history(r->server->persist);
+    const struct history *history = persist_history(r->loop0->service->persist);
 
     gate_enter(replication_gate(r), 0);
     if (strcmp(r->history, history->id) != 0) {
@@ -48,5 +47,5 @@ role_change_look(struct replication *r)
     role_change_note_history(r);
     kept_role_update(r);
     figures_show(r);
-    wake_loops(r->server);
+    service_wake_loops(r->loop0->service);
 }

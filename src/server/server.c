@@ -290,10 +290,10 @@ init_service(struct server *server, const struct conf_args *args)
     server->loop0.tls = &server->tls;
     atomic_store(&service->loading, true);
     service->status = status_new();
+    server->replication = replication_new(server);
     server->persist = data_new(server);
     service->persist = server->persist;
     service->tls = &server->tls;
-    server->replication = replication_new(server);
     server->web = web_new(server);
 }
 
@@ -384,6 +384,17 @@ init_loops(struct server *server)
     server->loop0.worker = server->workers[0];
 }
 
+static bool
+open_role(struct server *server)
+{
+    enum kept_role opened = kept_role_open(server->replication);
+
+    if (opened == KEPT_ROLE_REFUSED) {
+        server->exit = SERVER_EXIT_MISTAKE;
+    }
+    return opened == KEPT_ROLE_OPEN;
+}
+
 /* Reads and opens what the configuration names. */
 static bool
 open_named(struct server *server)
@@ -401,9 +412,9 @@ open_named(struct server *server)
     }
     buf_free(&reason);
     if (sound && open_sidecar(server) && persist_open(server->persist) &&
-        kept_role_open(server) && sidecar_mode_open(server) &&
+        open_role(server) && sidecar_mode_open(server) &&
         open_sockets(server)) {
-        merge_state_open(server);
+        merge_state_open(server->replication);
         return true;
     }
     if (persist_refuses_data(server->persist)) {
@@ -440,7 +451,7 @@ server_init(struct server *server, struct conf *conf, struct conf *given,
     tls_contexts_init(&server->tls);
     init_service(server, args);
     if (!open_named(server)) {
-        kept_role_close(server);
+        kept_role_close(server->replication);
         sidecar_mode_close(server);
         free_service(server);
         return false;
@@ -487,8 +498,8 @@ server_fini(struct server *server)
 {
     conf_file_free(server->service.conf_file); /* its thread wakes the loops */
     server->service.conf_file = NULL;
-    kept_role_close(server);
-    merge_state_close(server);
+    kept_role_close(server->replication);
+    merge_state_close(server->replication);
     sidecar_mode_close(server);
     for (unsigned i = 0; i < server->threads; i++) {
         loop_fini(&server->loops[i]);

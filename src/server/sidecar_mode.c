@@ -517,12 +517,13 @@ on_answered(void *ctx, uint64_t number, const struct answer *reply,
 }
 
 static bool
-on_told(struct server *server, struct slice text)
+on_told(void *ctx, struct slice text)
 {
-    bool good = sidecar_owner_told(server, text);
+    struct sidecar_mode *mode = ctx;
+    bool good = sidecar_owner_told(mode, text);
 
-    if (good && atomic_load(&server->sidecar->started)) {
-        set_pace(server->sidecar);
+    if (good && atomic_load(&mode->started)) {
+        set_pace(mode);
     }
     return good;
 }
@@ -538,6 +539,7 @@ sidecar_mode_start(struct server *server)
     }
     mode->colleagues = colleagues_new(&server->loop0, on_answered, mode);
     server->replication->following.take_holdings = on_told;
+    server->replication->following.holdings_ctx = mode;
     CHECK(uv_timer_init(uv, &mode->timer) == 0);
     mode->timer.data = mode;
     mode->tick_ms = TICK_MS;

@@ -314,9 +314,8 @@ is_told(void *ctx)
 }
 
 bool
-sidecar_owner_told(struct server *server, struct slice text)
+sidecar_owner_told(struct sidecar_mode *mode, struct slice text)
 {
-    struct sidecar_mode *mode = server->sidecar;
     char reason[HOLDINGS_REASON_MAX];
 
     if (!atomic_load(&mode->started)) {

@@ -20,7 +20,7 @@ void sidecar_owner_answered(void *ctx, uint64_t number,
 
 /* The link to the server that we follow says what that one holds. False: it
  * cannot be read. */
-bool sidecar_owner_told(struct server *server, struct slice text);
+bool sidecar_owner_told(struct sidecar_mode *mode, struct slice text);
 
 /* Answers the fences that other daemons have asked for. */
 void sidecar_owner_fence(struct sidecar_mode *mode);

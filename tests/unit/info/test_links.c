@@ -82,7 +82,7 @@ scene_new(void)
     memset(service->run_id, 'a', 40);
     service->status = status_new();
     service->registry = registry_new();
-    service->ctx = scene;
+    service->replication.ctx = scene;
     service->replication.kill = note_kill;
     service->replication.want_acks = note_want;
     set_replica(scene, 0, STATUS_ONLINE, 500);

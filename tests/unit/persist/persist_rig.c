@@ -331,11 +331,12 @@ prig_open(struct prig *rig)
                    .refusal = prig_refusal,
                    .parks = prig_parks,
                    .reloaded = prig_reloaded,
-                   .sync_began = prig_sync_began,
-                   .sync_reached = prig_sync_reached,
-                   .sync_ended = prig_sync_ended,
                    .tapped = prig_tapped,
-                   .ctx = rig } });
+                   .ctx = rig },
+        .sync = { .began = prig_sync_began,
+                  .reached = prig_sync_reached,
+                  .ended = prig_sync_ended,
+                  .ctx = rig } });
     persist_apply_conf(rig->persist);
     return persist_open(rig->persist);
 }

@@ -330,8 +330,8 @@ def test_killed_at_each_call_of_a_copy_that_a_takeover_meets(group, tmp_path, wh
         neighbour.wait_served(old, 16384)
         with old.conn() as conn:
             for number in range(3):
-                conn.call("BF.RESERVE", "big%d" % number, "0.001", 20000)
-                conn.call("BF.MADD", "big%d" % number, *range(100))
+                wait_reply(old, b"OK", "BF.RESERVE", "big%d" % number, "0.001", 20000)
+                assert conn.call("BF.MADD", "big%d" % number, *range(100)) == [1] * 100
         for nth in range(1 + first, 60, step):
             new.crash()
             shutil.rmtree(new.shim.data_dir)
@@ -353,7 +353,7 @@ def test_killed_at_each_call_of_a_copy_that_a_takeover_meets(group, tmp_path, wh
             if not killed:
                 break
         print("killed %d times" % kills)
-        assert added and (kills > 0 or first > 0)
+        assert kills > 0 or (added and first > 0)
     finally:
         trio.close()
 

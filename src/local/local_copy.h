@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A copy of a server's filter that stays fresh: the rules, as a machine that
+ * sees no socket. Its owner gives it what one connection to the server says,
+ * and the time; it says which commands to send, and when it wants to be called
+ * again. It keeps this promise:
+ *
+ *   when the copy says absent, the server that it subscribes to would have said
+ *   so too, at some moment of the last max_stale_ms before the call.
+ *
+ *   local_copy_link      BF.SUBSCRIBE key           -> is 1 INCARNATION ...
+ *   WANTED               BF.SCANDUMP key 0          -> the header
+ *   LOADING              BF.SCANDUMP key place ...  -> pieces, four on their
+ * way CHECKING             BF.SUBSCRIBE key           -> is 1 INCARNATION ...
+ *   LOADED               BF.SUBSCRIBE key, four times in max_stale_ms
+ *
+ * The answer to BF.SUBSCRIBE comes behind all changes that the server had
+ * acknowledged before. So four rules keep the promise:
+ *
+ *   - An answer moves the deadline to max_stale_ms after its question was sent.
+ *     The time when it came proves nothing: it may have lain in a buffer.
+ *   - After `changed`, `gone` or a cut, answers do not move the deadline of the
+ *     copy: it still answers, but absent is unknown from the deadline on.
+ *   - A load counts only if an answer to a question that was sent after its
+ * last piece came names the same incarnation, and nothing but adds and
+ * deletions was told in between. Items that were told meanwhile are added to
+ * it.
+ *   - A frame that is not understood is taken for `changed`.
+ *
+ * Deletions leave a copy true, since "present" may be older; it is loaded again
+ * when they are many or old. It never aborts on what a server says. One thread.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/slice.h"
+
+#include <bloomery/bloom.h>
+
+struct local_options {
+    struct slice key; /* borrowed */
+    uint64_t max_stale_ms;
+    uint64_t refresh_ms;    /* after the first deletion */
+    bool missing_is_absent; /* a missing key counts as an empty filter */
+    const struct bloom_env *env;
+};
+
+/* Rules that a test leaves out, to show that it notices. */
+enum {
+    LOCAL_WITHOUT_SENT = 1,     /* the deadline counts from the receipt */
+    LOCAL_WITHOUT_CHANGED = 2,  /* answers move the deadline of an old copy */
+    LOCAL_WITHOUT_CHECK = 4,    /* a load ends with its last piece */
+    LOCAL_WITHOUT_GATHERED = 8, /* items told during a load are not added */
+};
+
+enum local_answer { LOCAL_ABSENT, LOCAL_PRESENT, LOCAL_UNKNOWN };
+
+enum local_stage {
+    LOCAL_UNLINKED, /* no connection */
+    LOCAL_WANTED, /* an answer begins a load, or says that the key is missing */
+    LOCAL_LOADING,
+    LOCAL_CHECKING,
+    LOCAL_LOADED
+};
+
+struct local_copy;
+
+/* NULL: no memory. The options are copied, but not what they point to. */
+struct local_copy *local_copy_new(const struct local_options *options);
+void local_copy_free(struct local_copy *copy); /* NULL is fine */
+
+/* Leaves out rules, for a test. */
+void local_copy_leave_out(struct local_copy *copy, unsigned rules);
+
+/* A connection is ready for commands: it speaks RESP3, is logged in, and its
+ * database is selected. */
+void local_copy_link(struct local_copy *copy, uint64_t now_ms);
+
+/* The connection has ended. */
+void local_copy_cut(struct local_copy *copy);
+
+/* Takes one reply or push. False: the connection is of no use any more, since
+ * the server refuses a command, or answers what was not asked;
+ * local_copy_error says why. The owner cuts it, and may try again. */
+bool local_copy_take(struct local_copy *copy, struct slice value,
+                     uint64_t now_ms);
+const char *local_copy_error(const struct local_copy *copy);
+
+/* Appends the commands that are due. Returns when to call it again, if nothing
+ * comes before. */
+uint64_t local_copy_say(struct local_copy *copy, uint64_t now_ms,
+                        struct buf *out);
+
+/* Asks for an item. */
+enum local_answer local_copy_contains(const struct local_copy *copy,
+                                      struct slice item, uint64_t now_ms);
+
+/* Returns the stage; and the filter, borrowed until the next call, or NULL. */
+enum local_stage local_copy_stage(const struct local_copy *copy);
+const struct bloom *local_copy_filter(const struct local_copy *copy);

@@ -122,27 +122,6 @@ read_line(struct reading *reading, struct slice line)
     }
 }
 
-/* Cuts the next line off the text, without its end. */
-static struct slice
-next_line(struct slice *text)
-{
-    const char *end;
-    struct slice line = *text;
-    size_t len;
-
-    CHECK(text->data != NULL);
-    end = memchr(text->data, '\n', text->len);
-    len = end != NULL ? (size_t)(end - text->data) : text->len;
-    line.len = len;
-
-    text->data += end != NULL ? len + 1 : len;
-    text->len -= end != NULL ? len + 1 : len;
-    if (line.len > 0 && line.data[line.len - 1] == '\r') {
-        line.len--;
-    }
-    return line;
-}
-
 bool
 users_file_parse(const char *path, struct slice text,
                  struct users_draft *ret_draft, struct buf *ret_error)
@@ -151,10 +130,11 @@ users_file_parse(const char *path, struct slice text,
     struct reading reading = { .path = path,
                                .draft = &draft,
                                .error = ret_error };
+    struct slice line;
 
-    while (text.len > 0) {
+    while (slice_next_line(&text, &line)) {
         reading.line++;
-        read_line(&reading, next_line(&text));
+        read_line(&reading, line);
     }
     mem_free(reading.words);
     if (ret_error->len > 0 || ret_error->failed) {

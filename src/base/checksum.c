@@ -42,3 +42,13 @@ checksum_holds(struct slice text)
     put_line(line, text.data, covered);
     return memcmp(text.data + covered, line, sizeof(line)) == 0;
 }
+
+bool
+checksum_take(struct slice *text)
+{
+    if (!checksum_holds(*text)) {
+        return false;
+    }
+    text->len -= CHECKSUM_LINE_BYTES;
+    return true;
+}

@@ -14,3 +14,6 @@ size_t checksum_append(char *text, size_t len);
 
 /* Returns whether the text ends with the line that belongs to the rest. */
 bool checksum_holds(struct slice text);
+
+/* Cuts this line off the end of the text. False: it does not hold. */
+bool checksum_take(struct slice *text);

@@ -49,6 +49,17 @@ hex_parse_u64(struct slice text, uint64_t *ret_value)
 }
 
 bool
+hex_is_digits(struct slice text, size_t count)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (value_of(text.data[i]) == 16) {
+            return false;
+        }
+    }
+    return text.len == count;
+}
+
+bool
 hex_get_bytes(struct slice text, void *ret_bytes, size_t len)
 {
     uint8_t *to = ret_bytes;

@@ -18,6 +18,9 @@ bool hex_get_u64(const char *digits, uint64_t *ret_value);
 /* Reads a text of exactly these digits. */
 bool hex_parse_u64(struct slice text, uint64_t *ret_value);
 
+/* Whether a text is exactly so many digits. */
+bool hex_is_digits(struct slice text, size_t count);
+
 /* Reads a text of exactly two digits for each byte; on failure the bytes are
  * undefined. */
 bool hex_get_bytes(struct slice text, void *ret_bytes, size_t len);

@@ -95,3 +95,49 @@ slice_next_word(struct slice *text, struct slice *ret_word)
     *text = (struct slice){ text->data + to, text->len - to };
     return true;
 }
+
+bool
+slice_take(struct slice *text, const char *front)
+{
+    size_t len = strlen(front);
+
+    if (text->len < len || memcmp(text->data, front, len) != 0) {
+        return false;
+    }
+    *text = (struct slice){ text->data + len, text->len - len };
+    return true;
+}
+
+bool
+slice_take_until(struct slice *text, char end, struct slice *ret_bytes)
+{
+    const char *at = text->len > 0 ? memchr(text->data, end, text->len) : NULL;
+    size_t len;
+
+    if (at == NULL) {
+        return false;
+    }
+    len = (size_t)(at - text->data);
+    *ret_bytes = (struct slice){ text->data, len };
+    *text = (struct slice){ at + 1, text->len - len - 1 };
+    return true;
+}
+
+bool
+slice_next_line(struct slice *text, struct slice *ret_line)
+{
+    struct slice line;
+
+    if (text->len == 0) {
+        return false;
+    }
+    if (!slice_take_until(text, '\n', &line)) {
+        line = *text;
+        *text = (struct slice){ text->data + text->len, 0 };
+    }
+    if (line.len > 0 && line.data[line.len - 1] == '\r') {
+        line.len--;
+    }
+    *ret_line = line;
+    return true;
+}

@@ -98,6 +98,23 @@ bool slice_to_u64(struct slice s, uint64_t *ret_value);
  * have the text as one of its words. */
 bool slice_has_space(struct slice s);
 
+/* Whether all bytes are zero; there is at least one. */
+static inline bool
+slice_is_zero(struct slice s)
+{
+    return s.data[0] == 0 && memcmp(s.data, s.data + 1, s.len - 1) == 0;
+}
+
+/* Cuts this text off the front of *text. False: it does not begin so. */
+bool slice_take(struct slice *text, const char *front);
+
+/* Cuts off the bytes before the next `end`, and `end`. False: there is none. */
+bool slice_take_until(struct slice *text, char end, struct slice *ret_bytes);
+
+/* Cuts off the next line, and its LF or CR LF; the last line may have none.
+ * False at the end of the text. */
+bool slice_next_line(struct slice *text, struct slice *ret_line);
+
 /* Cuts the next word, which blanks or tabs surround, off the front of *text.
  * False at the end of the text. */
 bool slice_next_word(struct slice *text, struct slice *ret_word);

@@ -94,19 +94,13 @@ prepare_take(struct request *req, const struct bloom *source,
 
 /* ---- lines --------------------------------------------------------------- */
 
-static bool
-is_zero(const char *bytes, size_t count)
-{
-    return bytes[0] == 0 && memcmp(bytes, bytes + 1, count - 1) == 0;
-}
-
 static void
 copy_unless_zero(char *to, const char *from, size_t count)
 {
     while (count > 0) {
         size_t step = count < ZERO_BYTES ? count : ZERO_BYTES;
 
-        if (!is_zero(from, step)) {
+        if (!slice_is_zero((struct slice){ from, step })) {
             memcpy(to, from, step);
         }
         to += step;

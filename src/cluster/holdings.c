@@ -20,6 +20,7 @@
 #include "cluster/holdings.h"
 
 #include "base/checksum.h"
+#include "base/hex.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
@@ -197,50 +198,21 @@ holdings_write_file(const struct holdings *holdings, struct buf *out)
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* Removes the text before the next `end`, and `end`. */
-static bool
-take_until(struct slice *text, char end, struct slice *ret_word)
-{
-    const char *at = text->len > 0 ? memchr(text->data, end, text->len) : NULL;
-
-    if (at == NULL) {
-        return false;
-    }
-    *ret_word = (struct slice){ text->data, (size_t)(at - text->data) };
-    text->data += ret_word->len + 1;
-    text->len -= ret_word->len + 1;
-    return true;
-}
-
-static bool
-is_id(struct slice word)
-{
-    for (size_t i = 0; i < word.len; i++) {
-        char c = word.data[i];
-
-        if ((c < '0' || c > '9') && (c < 'a' || c > 'f')) {
-            return false;
-        }
-    }
-    return word.len == TOPOLOGY_ID_LEN;
-}
-
 /* Reads a line of a word and an id. */
 static bool
 take_id(struct slice *text, const char *name, char ret_id[TOPOLOGY_ID_LEN + 1])
 {
-    struct slice word;
     struct slice id;
 
-    if (!take_until(text, ' ', &word) || !slice_equal(word, slice_of(name)) ||
-        !take_until(text, '\n', &id)) {
+    if (!slice_take(text, name) || !slice_take(text, " ") ||
+        !slice_take_until(text, '\n', &id)) {
         return false;
     }
     if (slice_equal(id, slice_lit("-"))) {
         ret_id[0] = '\0';
         return true;
     }
-    if (!is_id(id)) {
+    if (!hex_is_digits(id, TOPOLOGY_ID_LEN)) {
         return false;
     }
     memcpy(ret_id, id.data, id.len);
@@ -251,12 +223,10 @@ take_id(struct slice *text, const char *name, char ret_id[TOPOLOGY_ID_LEN + 1])
 static bool
 take_claimed(struct slice *text, struct slot_set *ret_set)
 {
-    struct slice word;
     struct slice ranges;
 
-    return take_until(text, ' ', &word) &&
-           slice_equal(word, slice_lit("claimed")) &&
-           take_until(text, '\n', &ranges) && ranges.len > 0 &&
+    return slice_take(text, "claimed ") &&
+           slice_take_until(text, '\n', &ranges) && ranges.len > 0 &&
            (slice_equal(ranges, slice_lit("-")) ||
             slot_set_parse(ranges, ret_set));
 }
@@ -269,14 +239,14 @@ take_data(struct slice *text, struct holdings *holdings)
     struct slice word;
     int count = 0;
 
-    if (!take_until(text, ' ', &word) ||
-        !slice_equal(word, slice_lit("data")) ||
-        !take_until(text, '\n', &line) || !slice_next_word(&line, &word) ||
+    if (!slice_take(text, "data ") || !slice_take_until(text, '\n', &line) ||
+        !slice_next_word(&line, &word) ||
         !slice_to_u64(word, &holdings->from)) {
         return false;
     }
     while (slice_next_word(&line, &word)) {
-        if (count == HOLDINGS_DATA_MAX || !is_id(word)) {
+        if (count == HOLDINGS_DATA_MAX ||
+            !hex_is_digits(word, TOPOLOGY_ID_LEN)) {
             return false;
         }
         memcpy(holdings->data[count], word.data, word.len);
@@ -300,9 +270,11 @@ take_range(struct slice *text, struct holdings *holdings, unsigned least[3])
     unsigned last;
     unsigned at = 0;
 
-    if (!take_until(text, ' ', &word) || !take_until(text, ' ', &range) ||
-        !take_until(text, '\n', &number) || !slice_to_u64(number, &value) ||
-        value == UINT64_MAX || !slot_set_parse_range(range, &first, &last)) {
+    if (!slice_take_until(text, ' ', &word) ||
+        !slice_take_until(text, ' ', &range) ||
+        !slice_take_until(text, '\n', &number) ||
+        !slice_to_u64(number, &value) || value == UINT64_MAX ||
+        !slot_set_parse_range(range, &first, &last)) {
         return false;
     }
     while (at < 3 && !slice_equal(word, slice_of(names[at]))) {
@@ -350,10 +322,9 @@ holdings_parse(struct slice text, struct holdings *ret_holdings,
     while (text.len > 1 && text.data[text.len - 2] == '\n') {
         text.len--;
     }
-    if (text.len <= HOLDINGS_TEXT_MAX && checksum_holds(text)) {
-        text.len -= CHECKSUM_LINE_BYTES;
+    if (text.len <= HOLDINGS_TEXT_MAX && checksum_take(&text)) {
         reason = "its first line is not the one of this version";
-        good = take_until(&text, '\n', &version);
+        good = slice_take_until(&text, '\n', &version);
         of_file = good && slice_equal(version, slice_lit(FIRST_LINE_OF_FILE));
         good = of_file || (good && slice_equal(version, slice_lit(FIRST_LINE)));
     }

@@ -11,6 +11,7 @@
 #include "cluster/topology.h"
 
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/mem.h"
 
 #include <stdio.h>
@@ -46,42 +47,10 @@ refuse(struct parser *parser, const char *what, struct slice text)
 
 /* ---- parts of a line ----------------------------------------------------- */
 
-/* Cuts the next line off the front, without its line end. */
-static bool
-next_line(struct slice *text, struct slice *ret_line)
-{
-    const char *end;
-    size_t len;
-
-    if (text->len == 0) {
-        return false;
-    }
-    end = memchr(text->data, '\n', text->len);
-    len = end != NULL ? (size_t)(end - text->data) : text->len;
-    *ret_line = (struct slice){ text->data, len };
-    len += end != NULL;
-    text->data += len;
-    text->len -= len;
-    if (ret_line->len > 0 && ret_line->data[ret_line->len - 1] == '\r') {
-        ret_line->len--;
-    }
-    return true;
-}
-
 static bool
 is_id(struct slice text)
 {
-    if (text.len != TOPOLOGY_ID_LEN) {
-        return false;
-    }
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.data[i];
-
-        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
-            return false;
-        }
-    }
-    return true;
+    return hex_is_digits(text, TOPOLOGY_ID_LEN);
 }
 
 /* Addresses and names go into replies and logs, so they have no other bytes. */
@@ -267,7 +236,7 @@ count_lines(struct slice text)
     size_t count = 0;
     struct slice line;
 
-    while (next_line(&text, &line)) {
+    while (slice_next_line(&text, &line)) {
         count += line.len > 0;
     }
     return count;
@@ -291,7 +260,7 @@ parse_lines(struct parser *parser, struct slice text)
                       slice_lit("CLUSTER NODES"));
     }
     topology->nodes_known = count;
-    while (next_line(&text, &line)) {
+    while (slice_next_line(&text, &line)) {
         struct line *to = &parser->lines[parser->line_count];
 
         if (line.len == 0) {
@@ -423,7 +392,7 @@ parse_info(struct parser *parser, struct slice info)
     bool has_state = false;
     struct slice line;
 
-    while (next_line(&info, &line)) {
+    while (slice_next_line(&info, &line)) {
         struct slice name = cut(&line, ':');
         bool good = true;
 
@@ -531,11 +500,11 @@ topology_strip(struct slice nodes, struct slice info, struct slice myid,
     struct slice line;
 
     buf_append_slice(out, myid);
-    while (next_line(&nodes, &line)) {
+    while (slice_next_line(&nodes, &line)) {
         buf_append_slice(out, slice_lit("\n"));
         strip_line(line, out);
     }
-    while (next_line(&info, &line)) {
+    while (slice_next_line(&info, &line)) {
         struct slice rest = line;
         struct slice name = cut(&rest, ':');
 

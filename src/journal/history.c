@@ -6,6 +6,7 @@
  */
 #include "journal/history.h"
 
+#include "base/hex.h"
 #include "base/random.h"
 
 static void
@@ -163,12 +164,5 @@ history_extend(struct history *history, const struct history *older)
 bool
 history_is_id(struct slice text)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.data[i];
-
-        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
-            return false;
-        }
-    }
-    return text.len == HISTORY_ID_CHARS;
+    return hex_is_digits(text, HISTORY_ID_CHARS);
 }

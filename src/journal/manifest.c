@@ -100,17 +100,12 @@ struct reader {
 static bool
 read_text(struct reader *reader, const char *word)
 {
-    size_t len = strlen(word);
+    bool taken = slice_take(&reader->rest, word);
 
-    if (reader->rest.len < len || memcmp(reader->rest.data, word, len) != 0) {
-        return false;
-    }
-    reader->rest.data += len;
-    reader->rest.len -= len;
-    if (word[len - 1] == '\n') {
+    if (taken && word[strlen(word) - 1] == '\n') {
         reader->line++;
     }
-    return true;
+    return taken;
 }
 
 static bool

@@ -62,14 +62,12 @@ take_number(struct slice *line, uint64_t *ret_number)
 
 /* The file has our checksum, so it has our form. */
 static void
-parse(char *text, uint64_t *ret_lost, struct history *ret_history)
+parse(struct slice text, uint64_t *ret_lost, struct history *ret_history)
 {
-    char *rest = NULL;
+    struct slice line;
     int count = 0;
 
-    for (char *next = strtok_r(text, "\n", &rest); next != NULL;
-         next = strtok_r(NULL, "\n", &rest)) {
-        struct slice line = slice_of(next);
+    while (slice_next_line(&text, &line)) {
         struct slice what;
 
         if (!slice_next_word(&line, &what)) {
@@ -90,16 +88,16 @@ parse(char *text, uint64_t *ret_lost, struct history *ret_history)
 static uint64_t
 read_state(const char *dir, struct history *ret_history)
 {
-    char text[TEXT_BYTES + 1];
-    size_t len = 0;
+    char bytes[TEXT_BYTES + 1];
+    struct slice text = { bytes, 0 };
     uint64_t lost = 0;
     int fd = -1;
 
     if (file_open_dir(dir, false, &fd) == 0 &&
-        file_read_name(fd, MERGE_STATE_NAME, text, TEXT_BYTES, &len) == 0 &&
-        len <= TEXT_BYTES && checksum_holds((struct slice){ text, len }) &&
-        strncmp(text, "bloomery-merge 1\n", 17) == 0) {
-        text[len] = '\0';
+        file_read_name(fd, MERGE_STATE_NAME, bytes, TEXT_BYTES, &text.len) ==
+            0 &&
+        text.len <= TEXT_BYTES && checksum_take(&text) &&
+        slice_take(&text, "bloomery-merge 1\n")) {
         parse(text, &lost, ret_history);
     }
     file_close(fd);

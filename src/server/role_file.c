@@ -84,35 +84,6 @@ format(const struct role_state *state, char ret_text[FILE_BYTES_MAX])
     return checksum_append(ret_text, len);
 }
 
-/* Removes this word from the front of the text. False: it is not there. */
-static bool
-take(struct slice *text, const char *word)
-{
-    size_t len = strlen(word);
-
-    if (text->len < len || memcmp(text->data, word, len) != 0) {
-        return false;
-    }
-    text->data += len;
-    text->len -= len;
-    return true;
-}
-
-/* Removes the word before the next `end`, and `end`. */
-static bool
-take_until(struct slice *text, char end, struct slice *ret_word)
-{
-    const char *at = memchr(text->data, end, text->len);
-
-    if (at == NULL) {
-        return false;
-    }
-    *ret_word = (struct slice){ text->data, (size_t)(at - text->data) };
-    text->data += ret_word->len + 1;
-    text->len -= ret_word->len + 1;
-    return true;
-}
-
 static bool
 take_role(struct slice *text, struct role_state *state)
 {
@@ -120,12 +91,14 @@ take_role(struct slice *text, struct role_state *state)
     struct slice port_text;
     uint64_t port = 0;
 
-    if (take(text, "role primary\n")) {
+    if (slice_take(text, "role primary\n")) {
         return true;
     }
-    if (!take(text, "role replica ") || !take_until(text, ' ', &host) ||
-        !take_until(text, '\n', &port_text) || !role_host_is_valid(host) ||
-        !slice_to_u64(port_text, &port) || port == 0 || port > UINT16_MAX) {
+    if (!slice_take(text, "role replica ") ||
+        !slice_take_until(text, ' ', &host) ||
+        !slice_take_until(text, '\n', &port_text) ||
+        !role_host_is_valid(host) || !slice_to_u64(port_text, &port) ||
+        port == 0 || port > UINT16_MAX) {
         return false;
     }
     memcpy(state->host, host.data, host.len);
@@ -139,15 +112,15 @@ take_key(struct slice *text, struct role_state *state)
 {
     struct slice digits;
 
-    return take(text, "key ") && take_until(text, '\n', &digits) &&
+    return slice_take(text, "key ") && slice_take_until(text, '\n', &digits) &&
            hex_parse_u64(digits, &state->key);
 }
 
 static bool
 take_replicas(struct slice *text, struct role_state *state)
 {
-    state->replicas = take(text, "replicas yes\n");
-    return state->replicas || take(text, "replicas no\n");
+    state->replicas = slice_take(text, "replicas yes\n");
+    return state->replicas || slice_take(text, "replicas no\n");
 }
 
 static bool
@@ -155,7 +128,7 @@ take_history(struct slice *text, struct role_state *state)
 {
     struct slice id;
 
-    if (!take(text, "history ") || !take_until(text, '\n', &id)) {
+    if (!slice_take(text, "history ") || !slice_take_until(text, '\n', &id)) {
         return false;
     }
     if (slice_equal(id, slice_lit("-"))) {
@@ -172,7 +145,7 @@ take_history(struct slice *text, struct role_state *state)
 static bool
 take_words(struct slice *text, const char *begin, struct slice *ret_line)
 {
-    return take(text, begin) && take_until(text, '\n', ret_line) &&
+    return slice_take(text, begin) && slice_take_until(text, '\n', ret_line) &&
            ret_line->len > 0 && ret_line->data[ret_line->len - 1] != ' ';
 }
 
@@ -181,7 +154,7 @@ take_words(struct slice *text, const char *begin, struct slice *ret_line)
 static bool
 next_word(struct slice *line, struct slice *ret_word)
 {
-    if (!take_until(line, ' ', ret_word)) {
+    if (!slice_take_until(line, ' ', ret_word)) {
         *ret_word = *line;
         line->data += line->len;
         line->len = 0;
@@ -259,12 +232,12 @@ parse(struct slice text, struct role_state *ret_state, const char **ret_reason)
     uint64_t number = 0;
 
     *ret_reason = "its last line is not the checksum of the others";
-    if (!checksum_holds(text)) {
+    if (!checksum_take(&rest)) {
         return DAMAGED;
     }
-    rest.len -= CHECKSUM_LINE_BYTES;
     *ret_reason = "its first line is wrong";
-    if (!take(&rest, first_word) || !take_until(&rest, '\n', &version) ||
+    if (!slice_take(&rest, first_word) ||
+        !slice_take_until(&rest, '\n', &version) ||
         !slice_to_u64(version, &number) || number == 0) {
         return DAMAGED;
     }

@@ -38,12 +38,6 @@ has_piece(struct lines *lines)
     return lines->piece != NULL;
 }
 
-static bool
-is_zero(const uint8_t *bytes, size_t len)
-{
-    return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
-}
-
 /* Reads a part of a chunk without runs. Version 1 does not leave zeros out:
  * they must not use memory here, so they go through the piece. */
 static enum snapshot_status
@@ -52,6 +46,7 @@ read_step(struct lines *lines, struct chunk *chunk, uint8_t *to, size_t len,
 {
     bool direct = lines->file->version > 1;
     uint8_t *in = direct ? to : lines->piece;
+    bool zero;
     enum snapshot_status status =
         section_read_bytes(lines->file, in, len, offset);
 
@@ -59,10 +54,11 @@ read_step(struct lines *lines, struct chunk *chunk, uint8_t *to, size_t len,
         return status;
     }
     (void)XXH3_64bits_update(&chunk->hash, in, len);
-    if (!direct && !is_zero(in, len)) {
+    zero = !direct && slice_is_zero((struct slice){ (const char *)in, len });
+    if (!direct && !zero) {
         memcpy(to, in, len);
     }
-    if (direct || !is_zero(in, len)) {
+    if (!zero) {
         codec_to_host(to, len);
     }
     snapshot_advance(lines->progress, len, 0);

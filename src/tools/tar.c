@@ -172,19 +172,13 @@ get_name(struct tar_entry *entry, struct slice name)
     return true;
 }
 
-static bool
-is_zero(const char *block)
-{
-    return block[0] == '\0' && memcmp(block, block + 1, TAR_BLOCK - 1) == 0;
-}
-
 enum tar_status
 tar_get(const char block[TAR_BLOCK], struct tar_entry *ret_entry)
 {
     char type = block[TYPE_AT];
     uint64_t sum = 0;
 
-    if (is_zero(block)) {
+    if (slice_is_zero((struct slice){ block, TAR_BLOCK })) {
         return TAR_ZEROS;
     }
     ret_entry->dir = type == '5';

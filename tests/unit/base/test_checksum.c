@@ -30,3 +30,15 @@ TEST(a_changed_byte_and_a_missing_one_are_seen)
     }
     assert_true(checksum_holds((struct slice){ text, len }));
 }
+
+TEST(the_line_is_cut_off_if_it_holds)
+{
+    char bytes[64] = "text\n";
+    struct slice text = { bytes, 5 };
+
+    assert_false(checksum_take(&text));
+    assert_int_equal(text.len, 5);
+    text.len = checksum_append(bytes, 5);
+    assert_true(checksum_take(&text));
+    assert_int_equal(text.len, 5);
+}

@@ -71,3 +71,13 @@ TEST(bytes_read_back_and_other_texts_are_refused)
     assert_false(hex_get_bytes(slice_lit("001fA0ff"), bytes, 4));
     assert_false(hex_get_bytes(slice_lit("001fg0ff"), bytes, 4));
 }
+
+TEST(digits_are_counted_and_lower_case)
+{
+    assert_true(hex_is_digits(slice_lit("09af"), 4));
+    assert_false(hex_is_digits(slice_lit("09af"), 3));
+    assert_false(hex_is_digits(slice_lit("09af"), 5));
+    assert_false(hex_is_digits(slice_lit("09aF"), 4));
+    assert_false(hex_is_digits(slice_lit("09ag"), 4));
+    assert_true(hex_is_digits(slice_lit(""), 0));
+}

@@ -176,3 +176,57 @@ TEST(white_space_and_nul_are_found)
     assert_true(slice_has_space(slice_lit("\v\f")));
     assert_true(slice_has_space((struct slice){ "a\0", 2 }));
 }
+
+TEST(a_text_is_taken_piece_by_piece)
+{
+    struct slice text = slice_lit("role replica host 7\nrest");
+    struct slice bytes = slice_lit("untouched");
+
+    assert_false(slice_take(&text, "roles"));
+    assert_true(slice_take(&text, "role replica "));
+    assert_true(slice_take_until(&text, ' ', &bytes));
+    assert_true(slice_equal(bytes, slice_lit("host")));
+    assert_true(slice_take_until(&text, '\n', &bytes));
+    assert_true(slice_equal(bytes, slice_lit("7")));
+    assert_false(slice_take_until(&text, '\n', &bytes));
+    assert_true(slice_equal(bytes, slice_lit("7")));
+    assert_true(slice_take(&text, "rest"));
+    assert_false(slice_take(&text, "rest"));
+    assert_false(slice_take_until(&text, ' ', &bytes));
+    assert_true(slice_take(&text, ""));
+    text = (struct slice){ NULL, 0 };
+    assert_false(slice_take_until(&text, ' ', &bytes));
+}
+
+TEST(lines_are_cut_without_their_ends)
+{
+    struct slice text = slice_lit("a\r\n\nb c\nlast");
+    const struct slice wanted[] = { slice_lit("a"), slice_lit(""),
+                                    slice_lit("b c"), slice_lit("last") };
+    struct slice line;
+
+    for (int i = 0; i < 4; i++) {
+        assert_true(slice_next_line(&text, &line));
+        assert_true(slice_equal(line, wanted[i]));
+    }
+    assert_false(slice_next_line(&text, &line));
+    text = slice_lit("one\n"); /* no empty line behind it */
+    assert_true(slice_next_line(&text, &line));
+    assert_false(slice_next_line(&text, &line));
+}
+
+TEST(zeros_are_told_from_all_other_bytes)
+{
+    char bytes[70] = { 0 };
+
+    for (size_t len = 1; len < sizeof(bytes); len++) {
+        bytes[len] = 1;
+        assert_true(slice_is_zero((struct slice){ bytes, len }));
+        bytes[len] = 0;
+        for (size_t at = 0; at < len; at++) {
+            bytes[at] = 1;
+            assert_false(slice_is_zero((struct slice){ bytes, len }));
+            bytes[at] = 0;
+        }
+    }
+}

@@ -398,12 +398,12 @@ def test_a_cgroup_is_filled_to_its_limit(monkeypatch, tmp_path):
 
 
 def test_no_password_is_accepted_when_memory_is_short():
-    """Digests that were never computed would be equal. Wrong passwords wait for
-    their reply, so there are few."""
+    """Digests that were never computed would be equal. From the fifth wrong
+    password on, passwords wait."""
     with tempfile.TemporaryDirectory() as folder:
         preload = shim.Shim(folder, folder)
         with Full(random.Random(2), "--requirepass", "right",
-                  env=preload.env()) as full:
+                  "--auth-failure-delay", 20, env=preload.env()) as full:
             preload.arm(0, "fail", ["alloc"], ["none"], flags=shim.FOR_GOOD,
                         error=errno.ENOMEM)
             refused = 0

@@ -347,11 +347,12 @@ abi-check: $(SHARED) ## Compare the ABI of libbloomery with the recorded one
 
 TSAN_TESTS := --quick tests/scenario/test_mixed_load.py tests/scenario/test_crossfire.py \
 	$(patsubst %.c,build/tsan/%,$(wildcard \
-	$(foreach l,base keyspace net admin access engine bloom info command server,tests/unit/$l/test_*.c) \
-	$(addprefix tests/unit/repl/test_,backlog.c status.c) \
+	$(foreach l,base keyspace net tls push measure access engine bloom replay \
+	  dial info heal slots command roles sidecar server,tests/unit/$l/test_*.c) \
+	tests/unit/conf/test_conf_file.c $(addprefix tests/unit/repl/test_,backlog.c status.c) \
 	$(addprefix tests/unit/journal/test_,journal*.c spool.c stage.c) \
-	$(addprefix tests/unit/snapshot/test_,crew.c records.c task.c transfer.c walker.c) \
-	$(addprefix tests/unit/persist/test_,journal_dir.c persist.c place.c rewrite.c save.c)))
+	$(addprefix tests/unit/snapshot/test_,crew.c records.c transfer.c walker.c) \
+	$(addprefix tests/unit/persist/test_,journal_dir.c kept_file.c persist.c place.c rewrite.c save.c)))
 
 PYTEST := $(PYTHON) -m pytest -c tests/pytest.ini --rootdir tests -s
 
@@ -394,7 +395,7 @@ simulate: $(B)/tests/unit/repl/test_simulator ## Simulate thousands of replica n
 simulate-cluster: $(B)/tests/unit/cluster/test_simulator ## Simulate thousands of clusters with faults: make simulate-cluster ROUNDS=5
 	BLOOMERY_ROUNDS=$(or $(ROUNDS),5) $(if $(SEED),BLOOMERY_SEED=$(SEED)) $<
 
-walk: $(B)/tests/unit/engine/test_complete ## Save and load 300 random lives a round: make walk ROUNDS=67 [MODE=tsan]
+walk: $(B)/tests/unit/replay/test_complete ## Save and load 300 random lives a round: make walk ROUNDS=67 [MODE=tsan]
 	BLOOMERY_ROUNDS=$(or $(ROUNDS),67) $(if $(SEED),BLOOMERY_SEED=$(SEED)) $<
 
 handovers: $(SERVER) ## Promote replicas by hand during full synchronizations: make handovers ROUNDS=400 [SEED=n]

@@ -503,6 +503,12 @@ sidecar_follows(const struct sidecar *sidecar, const char *node)
            strcmp(sidecar->leader, node) == 0;
 }
 
+bool
+sidecar_may_copy(struct sidecar *sidecar, const char *life, uint64_t now_ms)
+{
+    return sidecar_wait_may_copy(sidecar, life, now_ms);
+}
+
 uint64_t
 sidecar_cutover_ms(const struct sidecar *sidecar)
 {

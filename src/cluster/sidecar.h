@@ -105,6 +105,12 @@ void sidecar_let_go_end(struct sidecar *sidecar, const struct slot_set *set,
                         const struct slot_set *exported, bool saved,
                         uint64_t now_ms);
 
+/* Whether a full synchronization from the server that we follow may replace
+ * what is here. life: that server's run id: it may have come back without what
+ * it had, and then takes that from us first. If not, try again. */
+bool sidecar_may_copy(struct sidecar *sidecar, const char *life,
+                      uint64_t now_ms);
+
 /* How long clients waited for the slots that were taken over last, in
  * milliseconds: from the question to their holder until they were served. */
 uint64_t sidecar_cutover_ms(const struct sidecar *sidecar);

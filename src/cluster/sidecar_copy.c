@@ -6,6 +6,7 @@
 #include "cluster/claim.h"
 #include "cluster/sidecar_disk.h"
 #include "cluster/sidecar_state.h"
+#include "cluster/sidecar_wait.h"
 
 enum {
     ASK_MS = 300,    /* between two questions to a leader that tells nothing */
@@ -199,6 +200,7 @@ compare_offer(struct sidecar *sidecar)
         sidecar->copy_is_good = true;
         sidecar->changed = true;
     }
+    sidecar_wait_end(sidecar);
     offer->taken = true;
 }
 

@@ -38,7 +38,8 @@ struct sidecar_holder {
     uint64_t known; /* holdings.known when the round ended */
     uint16_t peer;
     bool copy;         /* the holder is a replica, */
-    uint64_t position; /* whose log ends here */
+    uint64_t position; /* whose log ends here, */
+    bool ours;         /* and is ours up to there: we have all of it */
     bool claimed;      /* a daemon is claiming it, and may hold it soon */
     bool rises; /* known has risen since the round before: another daemon may
                    have claimed it and held it between two answers */
@@ -172,7 +173,11 @@ struct sidecar {
     struct slot_set waiting; /* for what */
     uint64_t keys_round;     /* as waits_empty says, at this survey */
     uint64_t said_ms;        /* when the log said so */
-    uint64_t offered_ms;     /* when the leader was asked last */
+    /* The leader's run id, when it wanted to replace what is here by a full
+     * synchronization; a later survey has to say that it has that. */
+    char life[HISTORY_ID_CHARS + 1];
+    uint64_t life_round;
+    uint64_t offered_ms; /* when the leader was asked last */
     uint64_t offer_number;
     struct sidecar_offer offer;
 

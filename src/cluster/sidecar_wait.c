@@ -6,6 +6,8 @@
 #include "cluster/sidecar_state.h"
 #include "cluster/survey.h"
 
+#include <stdio.h>
+
 enum { SAY_MS = 60 * 1000, HURRY_MS = 10 * 1000 };
 
 /* Whether ours is a copy of what the owner's daemon has, which has no need of
@@ -34,6 +36,19 @@ sidecar_is_taken(const struct sidecar *sidecar, unsigned slot)
             sidecar->survey.rounds > sidecar->wanted_round[slot]);
 }
 
+/* Whether the server that we are to copy is the one that we copy already, and
+ * has what our copy is of, as the last survey says. */
+static bool
+is_at_leader(const struct sidecar *sidecar, const char *leader, unsigned slot)
+{
+    const struct sidecar_holder *holder = &sidecar->survey.found[slot];
+
+    return strcmp(sidecar->own->follows, leader) == 0 && holder->epoch != 0 &&
+           holder->epoch >= sidecar->own->held[slot] && !holder->copy &&
+           !holder->claimed &&
+           strcmp(sidecar->peers[holder->peer].id, leader) == 0;
+}
+
 static void
 say(const struct sidecar *sidecar, const char *leader, uint64_t now_ms)
 {
@@ -43,7 +58,7 @@ say(const struct sidecar *sidecar, const char *leader, uint64_t now_ms)
 
     (void)slot_set_next(&sidecar->waiting, &at, &first, &last);
     log_warn("cluster.sidecar", "keeps data that no other server has taken",
-             "slots=%u first=%u since_s=%llu leader=%s next=\"it follows that "
+             "slots=%u first=%u since_s=%llu leader=%s next=\"it copies that "
              "server when the servers of the slots' owners have them, or after "
              "SIDECAR LET-GO\"",
              slot_set_count(&sidecar->waiting), first,
@@ -54,12 +69,13 @@ say(const struct sidecar *sidecar, const char *leader, uint64_t now_ms)
  * daemon holds a slot any more it counts as missing, though it has no keys, so
  * its owner's daemon is given some time. */
 static void
-collect(struct sidecar *sidecar, uint64_t now_ms)
+collect(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
 {
     struct slot_set set = { { 0 } };
 
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        if (sidecar->own->held[slot] != 0 && !sidecar_is_taken(sidecar, slot)) {
+        if (sidecar->own->held[slot] != 0 && !sidecar_is_taken(sidecar, slot) &&
+            !is_at_leader(sidecar, leader, slot)) {
             slot_set_add(&set, slot);
         }
     }
@@ -77,17 +93,16 @@ collect(struct sidecar *sidecar, uint64_t now_ms)
     sidecar->waiting = set;
 }
 
-bool
-sidecar_may_follow(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
+/* Whether all that is here may go, so that the leader's data takes its place.
+ */
+static bool
+may_go(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
 {
-    if (strcmp(sidecar->own->follows, leader) == 0) {
-        return true; /* its own copy */
-    }
     if (sidecar->waits_ms == 0) {
         sidecar->waits_ms = sidecar->said_ms = now_ms;
         sidecar->keys_round = UINT64_MAX;
     }
-    collect(sidecar, now_ms);
+    collect(sidecar, leader, now_ms);
     if (slot_set_is_empty(&sidecar->waiting)) {
         return true;
     }
@@ -99,6 +114,42 @@ sidecar_may_follow(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
         say(sidecar, leader, now_ms);
     }
     return false;
+}
+
+bool
+sidecar_may_follow(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
+{
+    return strcmp(sidecar->own->follows, leader) == 0 || /* its own copy */
+           may_go(sidecar, leader, now_ms);
+}
+
+bool
+sidecar_wait_may_copy(struct sidecar *sidecar, const char *life,
+                      uint64_t now_ms)
+{
+    struct slot_set held;
+
+    holdings_slots(sidecar->own, &held);
+    if (slot_set_is_empty(&held)) {
+        return true;
+    }
+    if (sidecar->topology == NULL || sidecar->role != SIDECAR_FOLLOWS) {
+        return false;
+    }
+    if (strcmp(sidecar->life, life) != 0) {
+        (void)snprintf(sidecar->life, sizeof(sidecar->life), "%s", life);
+        sidecar->life_round =
+            sidecar->survey.rounds + (sidecar->survey.open > 0);
+    }
+    if (sidecar->survey.rounds <= sidecar->life_round) {
+        survey_hurry(sidecar);
+        return false;
+    }
+    if (!may_go(sidecar, sidecar->leader, now_ms)) {
+        return false;
+    }
+    sidecar_wait_end(sidecar);
+    return true;
 }
 
 void

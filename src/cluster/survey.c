@@ -52,7 +52,7 @@ survey_has_none_newer(const struct sidecar *sidecar, unsigned slot)
     uint64_t copied = sidecar->own->copied[slot];
 
     if (holder->epoch != held) {
-        return held > holder->epoch;
+        return held > holder->epoch || holder->ours;
     }
     return copied == 0 || (holder->copy && holder->position < copied);
 }
@@ -255,16 +255,21 @@ survey_tick(struct sidecar *sidecar, uint64_t now_ms)
  * one that is no copy. Of two copies, which are of one log, the longer one
  * counts. */
 static void
-merge(struct sidecar_survey *survey, uint16_t peer,
+merge(struct sidecar *sidecar, uint16_t peer,
       const struct sidecar_answer *answer)
 {
+    struct sidecar_survey *survey = &sidecar->survey;
     const struct holdings *holdings = answer->holdings;
+    bool follows = holdings->follows[0] != '\0';
+    bool ours =
+        follows && sidecar->hooks.has(sidecar->hooks.ctx, answer->history,
+                                      answer->position);
 
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         struct sidecar_holder *holder = &survey->fresh[slot];
         uint64_t epoch = holdings->held[slot];
         uint64_t copied = holdings->copied[slot];
-        bool copy = copied != 0 || holdings->follows[0] != '\0';
+        bool copy = copied != 0 || follows;
         uint64_t position = copied != 0 ? copied - 1 : answer->position;
 
         if (epoch == 0) {
@@ -275,6 +280,7 @@ merge(struct sidecar_survey *survey, uint16_t peer,
             holder->epoch = epoch;
             holder->peer = peer;
             holder->copy = copy;
+            holder->ours = ours;
             holder->position = position;
         }
     }
@@ -312,7 +318,7 @@ take_answer(struct sidecar *sidecar, uint16_t at,
     } else {
         survey->differs = true;
         peer->seen = answer->version;
-        merge(survey, at, answer);
+        merge(sidecar, at, answer);
         if (holdings_learn(sidecar->own, answer->holdings)) {
             sidecar->dirty = true;
         }

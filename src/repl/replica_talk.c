@@ -210,7 +210,8 @@ same_chain(const struct wire_hello *one, const struct wire_hello *other)
 }
 
 /* Whether we may follow the primary: its chain has no ring with us, and has
- * room for us. */
+ * room for us. A primary that has lost its data takes slots from its own
+ * replica, which refuses that itself while it has a link to us. */
 static bool
 fits_below(struct replica *replica)
 {
@@ -221,7 +222,8 @@ fits_below(struct replica *replica)
         return false;
     }
     for (size_t i = 0; i < primary->chain_count; i++) {
-        if (strcmp(primary->chain[i], replica->run_id) == 0) {
+        if (replica->slots[0] == '\0' &&
+            strcmp(primary->chain[i], replica->run_id) == 0) {
             replica_link_explain(replica,
                                  "a ring: the primary is itself a replica of "
                                  "this server, %zu steps down",

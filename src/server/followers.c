@@ -417,7 +417,8 @@ attach(struct follower *follower, const struct handover *handover)
 }
 
 /* Two servers that connect to each other at the same moment detect the ring
- * only here. */
+ * only here. A primary that has lost its data takes slots from its replica,
+ * which has no link to it then. */
 static bool
 is_above_us(const struct replication *r, const char *run_id)
 {
@@ -454,7 +455,8 @@ refusal(struct replication *r, const struct handover *handover, char *text,
     if (!replication_role(r).replica) {
         return NULL;
     }
-    if (is_above_us(r, handover->run_id)) {
+    if (is_above_us(r, handover->run_id) &&
+        (!handover->pulls || replica_is_connected(r->replica))) {
         return "-ERR a ring: this server follows the one that asks\r\n";
     }
     /* A copy of slots needs what is here, not what is at our primary. */

@@ -112,6 +112,9 @@ struct following {
     unsigned secrets_lacking; /* of those that the primary has */
     /* Sidecar mode: takes what the primary holds of the slots. NULL: else. */
     bool (*take_holdings)(void *ctx, struct slice text);
+    /* Likewise: whether the data of the primary, of this history, may replace
+     * what is here. */
+    bool (*may_load)(void *ctx, const char *history);
     void *holdings_ctx;
     bool told; /* the present link has said it */
 };

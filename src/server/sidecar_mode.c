@@ -465,6 +465,14 @@ sidecar_mode_may_copy(const struct server *server, const struct slot_set *slots,
     return false;
 }
 
+static bool
+may_load(void *ctx, const char *history)
+{
+    struct sidecar_mode *mode = ctx;
+
+    return sidecar_may_copy(mode->sidecar, history, sidecar_mode_now_ms());
+}
+
 /* Others may ask what is held when the data was compared with the file. */
 static void
 tick(struct sidecar_mode *mode)
@@ -539,6 +547,7 @@ sidecar_mode_start(struct server *server)
     }
     mode->colleagues = colleagues_new(&server->loop0, on_answered, mode);
     server->replication->following.take_holdings = on_told;
+    server->replication->following.may_load = may_load;
     server->replication->following.holdings_ctx = mode;
     CHECK(uv_timer_init(uv, &mode->timer) == 0);
     mode->timer.data = mode;

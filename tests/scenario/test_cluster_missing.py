@@ -210,6 +210,35 @@ def test_a_server_with_older_data_serves_nothing_and_its_replica_gives(group):
         trio.close()
 
 
+@pytest.mark.parametrize("loses", ["its directory", "what no journal keeps"])
+def test_a_primary_that_has_lost_its_data_takes_it_from_its_replica(group, tmp_path, loses):
+    trio = Trio(group, folder=tmp_path if loses == "its directory" else None)
+    old, replica, _ = trio.servers
+    try:
+        neighbour.wait_served(old, 16384)
+        wait_until(lambda: link_is_up(replica), 30, "the replica follows")
+        for number in range(20):
+            wait_reply(old, 1, "BF.ADD", "key%d" % number, "item")
+        wait_until(lambda: call(replica, "DBSIZE") == 20, 30, "the replica has all")
+        wait_until(lambda: neighbour.figures(replica)["cluster_slots_served"] ==
+                   "16384", 30, "the replica holds the slots")
+        old.crash()
+        if trio.folder:
+            shutil.rmtree(old.shim.data_dir)
+            os.mkdir(old.shim.data_dir)
+        else:
+            for name in Path(old.folder).glob("*"):
+                if name.is_file() and name.name != "log":
+                    name.unlink()
+        old.restart()
+        for number in range(20):
+            wait_reply(old, 1, "BF.EXISTS", "key%d" % number, "item")
+        wait_until(lambda: link_is_up(replica), 60, "the replica follows again")
+        assert call(replica, "DBSIZE") == 20
+    finally:
+        trio.close()
+
+
 def test_a_server_on_a_full_disk_gives_its_slots_away(group, tmp_path):
     trio = Trio(group, folder=tmp_path)
     old, _, new = trio.servers

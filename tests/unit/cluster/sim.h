@@ -179,7 +179,7 @@ struct sim_world {
     uint64_t before[SIM_HISTORIES_MAX]; /* the history that each continues, */
     size_t began[SIM_HISTORIES_MAX];    /* from this position */
     uint64_t writes, refused, split, moves, copies, failovers, faults, forced;
-    uint64_t side_cuts, tellings;
+    uint64_t side_cuts, tellings, emptied;
     bool told;
 };
 

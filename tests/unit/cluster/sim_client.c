@@ -53,11 +53,8 @@ is_held_higher(const struct sim_daemon *d, const struct sim_daemon *other,
 {
     const struct holdings *own = sidecar_holdings(d->sidecar);
     uint64_t held = own->held[sim_slot(slot)];
-    char leader[TOPOLOGY_ID_LEN + 1];
 
-    sim_id_of(d->leader, leader);
-    return held == 0 || strcmp(own->follows, leader) == 0 ||
-           other->kept.held[slot] > held ||
+    return held == 0 || other->kept.held[slot] > held ||
            (other->kept.held[slot] == held &&
             d->topology->owner[sim_slot(slot)] != TOPOLOGY_NOBODY &&
             &sim.daemon[sim_node_of(

@@ -158,6 +158,8 @@ static void
 follow(void *ctx, int node)
 {
     struct sim_daemon *d = ctx;
+    const char *copies = sidecar_holdings(d->sidecar)->follows;
+    bool its_own = strcmp(copies, d->topology->nodes[node].id) == 0;
 
     if (d->leader != sim_node_of(d->topology->nodes[node].id)) {
         d->told = 0;
@@ -165,7 +167,7 @@ follow(void *ctx, int node)
     d->leader = sim_node_of(d->topology->nodes[node].id);
     d->sync_ms = 0;
     sim_tell("daemon %d follows %d", sim_index(d), d->leader);
-    for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
+    for (unsigned slot = 0; !its_own && slot < SIM_SLOTS; slot++) {
         sim_check_last(d, slot, true);
     }
 }

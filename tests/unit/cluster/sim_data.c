@@ -2,6 +2,7 @@
 #include "../test.h"
 #include "sim.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void
@@ -35,6 +36,14 @@ synchronize(struct sim_daemon *d, const struct sim_daemon *leader)
         d->sync_ms =
             sim.now_ms + 20 + sim_below(sim_below(8) == 0 ? 3000 : 200);
     } else if (sim.now_ms >= d->sync_ms) {
+        char life[16];
+
+        (void)snprintf(life, sizeof(life), "%d-%u", sim_index(leader),
+                       leader->boot);
+        if (!sidecar_may_copy(d->sidecar, life, sim.now_ms)) {
+            d->sync_ms = sim.now_ms + 50 + sim_below(100);
+            return;
+        }
         sim_disk_replaced(d);
         memcpy(d->log, leader->log, leader->length * sizeof(*d->log));
         d->length = leader->length;

@@ -278,3 +278,59 @@ TEST(slots_of_our_node_and_of_a_move_are_not_let_go)
     rig_fini(&rig);
     mem_free(file);
 }
+
+/* Has the daemon of A answer surveys until they ended that ask what it has. */
+static void
+answer_of_a(struct rig *rig, const struct holdings *of_a)
+{
+    for (int round = 0; round < 2; round++) {
+        rig_answer_survey(rig, RIG_A, of_a, NULL);
+        rig_tick(rig, 1200);
+    }
+}
+
+/* R follows A, which comes back without its data, and fetches that from R. */
+TEST(a_replica_keeps_its_copy_until_its_primary_has_it_again)
+{
+    static const char follows[] =
+        RIG_A " 10.0.0.1:7000@17000 master - 0 0 1 connected 0-5460\n" RIG_R
+              " 10.0.0.4:7003@17003 myself,slave " RIG_A " 0 1 1 connected\n";
+    struct holdings *file = rig_file(RIG_R, 1);
+    struct holdings *of_a = rig_file(RIG_A, 1);
+    struct holdings *none = mem_zalloc(sizeof(*none));
+    struct rig rig;
+
+    memcpy(file->follows, RIG_A, sizeof(file->follows));
+    (void)snprintf(file->history, sizeof(file->history), "%040d", 1);
+    rig_init(&rig, file);
+    slot_set_add(&rig.leftover, 7);
+    assert_false(sidecar_may_copy(rig.sidecar, "life", rig.now_ms));
+    rig_poll(&rig, follows);
+    assert_int_equal(rig.follows, 0);
+    answer_of_a(&rig, of_a);
+    assert_false(sidecar_may_copy(rig.sidecar, "life", rig.now_ms));
+    answer_of_a(&rig, of_a);
+    assert_true(sidecar_may_copy(rig.sidecar, "life", rig.now_ms));
+    assert_false(sidecar_may_copy(rig.sidecar, "next", rig.now_ms));
+    answer_of_a(&rig, none);
+    rig_tick(&rig, 60000);
+    answer_of_a(&rig, none);
+    assert_false(sidecar_may_copy(rig.sidecar, "next", rig.now_ms));
+    assert_int_equal(slot_set_count(&rig.sidecar->waiting), 5461);
+    answer_of_a(&rig, of_a);
+    assert_true(sidecar_may_copy(rig.sidecar, "next", rig.now_ms));
+    assert_int_equal(slot_set_count(&rig.sidecar->waiting), 0);
+    rig_fini(&rig);
+    mem_free(file);
+    mem_free(of_a);
+    mem_free(none);
+}
+
+TEST(what_holds_nothing_copies_at_once)
+{
+    struct rig rig;
+
+    rig_init(&rig, NULL);
+    assert_true(sidecar_may_copy(rig.sidecar, "life", rig.now_ms));
+    rig_fini(&rig);
+}

@@ -231,6 +231,69 @@ kill_daemon(int node)
     }
 }
 
+/* Collects what disks of a daemon's replicas have of what it holds. False:
+ * others hold any of it, too, and may let it go since this daemon has it. */
+static bool
+copies_have(int node, uint64_t ret_items[SIM_SLOTS])
+{
+    char id[TOPOLOGY_ID_LEN + 1];
+
+    sim_id_of(node, id);
+    memset(ret_items, 0, SIM_SLOTS * sizeof(*ret_items));
+    for (int i = 0; i < SIM_NODES; i++) {
+        const struct sim_daemon *d = &sim.daemon[i];
+        bool follows =
+            d->up && strcmp(sidecar_holdings(d->sidecar)->follows, id) == 0;
+
+        for (unsigned slot = 0; i != node && slot < SIM_SLOTS; slot++) {
+            uint64_t held =
+                d->up ? sidecar_holdings(d->sidecar)->held[sim_slot(slot)]
+                      : d->kept.held[slot];
+
+            if (held == 0 || sim.daemon[node].kept.held[slot] == 0) {
+                continue;
+            }
+            if (!follows) {
+                return false;
+            }
+            if (d->disk.journals && d->disk.built_ms == 0) {
+                ret_items[slot] |= d->items[slot];
+            }
+        }
+    }
+    return true;
+}
+
+/* It is killed, its directory is removed, and it starts again, soon. */
+static void
+empty_daemon(int node)
+{
+    struct sim_daemon *d = &sim.daemon[node];
+    uint64_t copies[SIM_SLOTS];
+
+    if (!d->up || d->leader != SIM_NOBODY || !copies_have(node, copies)) {
+        return;
+    }
+    kill_daemon(node);
+    d->up_at_ms = sim.now_ms + 10 + sim_below(sim_below(2) == 0 ? 100 : 3000);
+    for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
+        sim.lost[slot] |= sim.truth[slot] & d->items[slot] & ~copies[slot];
+    }
+    memset(&d->kept, 0, sizeof(d->kept));
+    sim_disk_begin(d);
+    memset(d->items, 0, sizeof(d->items));
+    d->length = 0;
+    d->history = 0;
+    sim.emptied++;
+    sim_tell("daemon %d is empty", node);
+}
+
+static void
+empty_some_daemon(void)
+{
+    empty_daemon(some_node());
+}
+
 static void
 freeze_daemon(int node)
 {
@@ -459,6 +522,7 @@ make_fault(void)
         remove_node,
         empty_node,
         fail_over_in_a_pull,
+        empty_some_daemon,
     };
 
     faults[sim_below(sizeof(faults) / sizeof(faults[0]))]();
@@ -551,7 +615,7 @@ TEST(no_item_is_missed_and_every_slot_is_served_again)
     const char *only = getenv("BLOOMERY_SIM");
     uint64_t worlds = only != NULL ? 1 : WORLDS * test_rounds();
     uint64_t first = only != NULL ? strtoull(only, NULL, 0) : first_world();
-    uint64_t sums[12] = { 0 };
+    uint64_t sums[13] = { 0 };
 
     log_set_level(only != NULL ? LOG_INFO : (enum log_level)CONF_LOG_NOTHING);
     for (uint64_t i = 0; i < worlds; i++) {
@@ -569,6 +633,7 @@ TEST(no_item_is_missed_and_every_slot_is_served_again)
         sums[9] += sim.same;
         sums[10] += sim.side_cuts;
         sums[11] += sim.tellings;
+        sums[12] += sim.emptied;
         sim_end();
     }
     (void)printf(
@@ -578,9 +643,10 @@ TEST(no_item_is_missed_and_every_slot_is_served_again)
         " failovers, %" PRIu64
         " items lost with daemons that were not there, %" PRIu64
         " slots forced, %" PRIu64 " answers that nothing has changed, %" PRIu64
-        " failovers in a pull, %" PRIu64 " times holdings told over a link\n",
+        " failovers in a pull, %" PRIu64
+        " times holdings told over a link, %" PRIu64 " directories removed\n",
         worlds, sums[0], sums[1], sums[2], sums[3], sums[4], sums[8], sums[5],
-        sums[6], sums[7], sums[9], sums[10], sums[11]);
+        sums[6], sums[7], sums[9], sums[10], sums[11], sums[12]);
     assert_true(sums[0] > worlds * 100 &&
                 (only != NULL ||
                  (sums[8] > 0 && sums[9] > 0 && sums[10] > 0 && sums[11] > 0)));

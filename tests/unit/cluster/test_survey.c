@@ -153,6 +153,37 @@ TEST(a_copy_whose_server_leads_counts_up_to_where_it_was_a_copy)
     mem_free(leads);
 }
 
+/* A has lost its file, not its log: R, which follows it, has nothing that is
+ * not here. */
+TEST(a_copy_of_our_own_log_is_not_fetched)
+{
+    struct holdings *copy = rig_file(RIG_R, 1);
+    struct rig rig;
+
+    rig_init(&rig, NULL);
+    (void)snprintf(copy->follows, sizeof(copy->follows), "%s", RIG_A);
+    rig_poll(&rig, RIG_NODES);
+    for (int round = 0; round < 20; round++) {
+        struct sidecar_answer of_r = { .kind = SIDECAR_HOLDS,
+                                       .holdings = copy,
+                                       .position = rig.position };
+
+        memcpy(of_r.history, rig.history, sizeof(of_r.history));
+        while (rig.asks > 0 && strcmp(rig.ask[0].node, RIG_R) != 0) {
+            rig_answer_survey(&rig, NULL, NULL, NULL);
+        }
+        if (rig.asks > 0) {
+            rig_answer(&rig, RIG_R, SIDECAR_ASK_HOLDINGS, &of_r);
+        }
+        rig_tick(&rig, 100);
+    }
+    assert_false(rig.pulls);
+    assert_int_equal(rig.state[7], SLOT_SERVED);
+    assert_int_equal(rig.kept.held[7], 2);
+    rig_fini(&rig);
+    mem_free(copy);
+}
+
 /* Serves all slots of A, and has heard all daemons. */
 static void
 begin_at_rest(struct rig *rig)

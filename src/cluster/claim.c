@@ -265,11 +265,14 @@ answered_again(struct sidecar *sidecar, const struct sidecar_answer *answer,
     }
 }
 
-/* Fetches the slots. */
+/* Fetches the slots. The disk is to have the intention before the source is
+ * fenced: a server whose disk is full would not serve them. */
 static void
 pull(struct sidecar *sidecar)
 {
     sidecar->claim.broke = false;
+    sidecar->claim.near = false;
+    sidecar->claim.intention = sidecar_keep(sidecar);
     sidecar->hooks.pull(sidecar->hooks.ctx, sidecar->claim.source,
                         &sidecar->claim.set);
 }
@@ -308,6 +311,18 @@ claim_answered(struct sidecar *sidecar, const struct sidecar_answer *answer,
     }
 }
 
+static void
+fence_if_kept(struct sidecar *sidecar, uint64_t now_ms)
+{
+    const struct claim *claim = &sidecar->claim;
+
+    if (claim->near && claim->number == 0 &&
+        sidecar->hooks.is_kept(sidecar->hooks.ctx, claim->intention)) {
+        enter(sidecar, CLAIM_FENCES, now_ms);
+        ask(sidecar, SIDECAR_ASK_FENCE);
+    }
+}
+
 void
 claim_is_near(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -316,8 +331,8 @@ claim_is_near(struct sidecar *sidecar, uint64_t now_ms)
         sidecar->claim.number = 0;
         fail(sidecar, "a server that was silent has newer data", now_ms);
     } else if (sidecar->claim.state == CLAIM_PULLS) {
-        enter(sidecar, CLAIM_FENCES, now_ms);
-        ask(sidecar, SIDECAR_ASK_FENCE);
+        sidecar->claim.near = true;
+        fence_if_kept(sidecar, now_ms);
     }
 }
 
@@ -690,8 +705,10 @@ claim_tick(struct sidecar *sidecar, uint64_t now_ms)
             ask(sidecar, SIDECAR_ASK_FENCE);
         }
         break;
-    case CLAIM_ASKS:
     case CLAIM_PULLS:
+        fence_if_kept(sidecar, now_ms);
+        break;
+    case CLAIM_ASKS:
         break;
     }
 }

@@ -154,11 +154,13 @@ note_written(struct sidecar *sidecar)
     }
 }
 
+/* The file says nothing of what a copy holds until its disk has that. A copy
+ * without a journal is not saved for that. */
 static void
-ask_for_disk(struct sidecar *sidecar, uint64_t now_ms)
+ask_for_disk(struct sidecar *sidecar, bool journals, uint64_t now_ms)
 {
     bool wanted = sidecar->claim.state == CLAIM_KEEPS ||
-                  (sidecar->own->follows[0] == '\0' &&
+                  ((journals || sidecar->own->follows[0] == '\0') &&
                    !slot_set_is_empty(&sidecar->loose));
 
     if (wanted && now_ms - sidecar->store_ms >= STORE_MS) {
@@ -202,7 +204,7 @@ sidecar_disk_tick(struct sidecar *sidecar, uint64_t now_ms)
         note_stored(sidecar);
     }
     note_written(sidecar);
-    ask_for_disk(sidecar, now_ms);
+    ask_for_disk(sidecar, disk.journals, now_ms);
 }
 
 /* ---- the file ------------------------------------------------------------ */

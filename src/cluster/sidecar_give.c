@@ -9,11 +9,6 @@
 
 #include <stdio.h>
 
-enum {
-    GIVING_MS = 2000, /* from a fence on, no other daemon gets the slot */
-    AWAIT_MS = 2000   /* at most, commands on a lost slot wait for its owner */
-};
-
 /* Whether the slot was fenced a moment ago: its claim may be under way, and
  * surveys that ended before may not show it. */
 static bool
@@ -21,7 +16,7 @@ is_being_given(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
     uint64_t given_ms = sidecar->given_ms[slot];
 
-    return given_ms != 0 && now_ms - given_ms < GIVING_MS;
+    return given_ms != 0 && now_ms - given_ms < sidecar->options.giving_ms;
 }
 
 /* ---- slots whose owner's daemon has not come ----------------------------- */
@@ -96,7 +91,7 @@ is_settled(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
     if (sidecar->own->held[slot] == 0 || slot_set_has(&sidecar->passed, slot)) {
         return now_ms - sidecar->lost_ms[slot] >= sidecar->options.leaving_ms;
     }
-    return now_ms - sidecar->lost_ms[slot] >= AWAIT_MS ||
+    return now_ms - sidecar->lost_ms[slot] >= sidecar->options.await_ms ||
            sidecar->own->known[slot] > sidecar->own->held[slot] ||
            owner == PEER_NONE ||
            (sidecar->survey.rounds > sidecar->await_round &&

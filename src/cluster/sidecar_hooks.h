@@ -25,12 +25,18 @@ struct sidecar_options {
     uint64_t fence_ms;
     /* How long at most slots without keys keep a daemon from following. */
     uint64_t empty_ms;
+    /* How long from a fence on no other daemon gets the slot, */
+    uint64_t giving_ms;
+    /* and how long at most commands on a lost slot wait for its owner. */
+    uint64_t await_ms;
 };
 
 enum {
     SIDECAR_FORGET_MS = 10000,
     SIDECAR_FENCE_MS = 10000,
-    SIDECAR_EMPTY_MS = 5000
+    SIDECAR_EMPTY_MS = 5000,
+    SIDECAR_GIVING_MS = 2000,
+    SIDECAR_AWAIT_MS = 2000
 };
 
 /* What commands are to see: a state for each slot (enum slot_state), and the

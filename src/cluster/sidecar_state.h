@@ -80,7 +80,7 @@ struct sidecar_survey {
  *          -> DRAINS  likewise, but there are old keys here, which a pull
  *                     replaces by nothing
  *          -> PULLS   there are keys, which are fetched meanwhile
- *   PULLS  -> FENCES  nearly all has arrived
+ *   PULLS  -> FENCES  nearly all has arrived, and our disk knows of the claim
  *          -> DRAINS  its link broke, and the source has no keys any more
  *   FENCES -> DRAINS  the source has stopped; its last changes arrive
  *          -> WAITS   it is silent: its lease runs out
@@ -114,10 +114,12 @@ struct claim {
                      newer one may come back, and takes over */
     bool refused; /* the daemon that we followed has refused */
     bool passed;  /* another node than that one's has owned slots since */
+    bool near;    /* PULLS has nearly all; its fence waits for our disk */
     bool broke;   /* the link of PULLS did: the source may have started again */
     char source[TOPOLOGY_ID_LEN + 1];
     uint64_t number;    /* of the question; 0: it is answered */
     uint64_t silent_ms; /* since when FENCES has no answer */
+    uint64_t intention; /* the ticket of the text that names the claim */
     uint64_t ticket;    /* of the text on its way to the disk; 0: none yet */
     uint64_t epoch;     /* + 1, at which that holds the slots */
     uint64_t raised;    /* likewise, if it is above our node's; 0: it is not */

@@ -68,7 +68,9 @@ set_silence(struct sidecar_mode *mode)
         .leaving_ms = lease_ms / 2,
         .forget_ms = SIDECAR_FORGET_MS,
         .fence_ms = SIDECAR_FENCE_MS,
-        .empty_ms = SIDECAR_EMPTY_MS
+        .empty_ms = SIDECAR_EMPTY_MS,
+        .giving_ms = SIDECAR_GIVING_MS,
+        .await_ms = SIDECAR_AWAIT_MS
     };
 
     sidecar_set_options(mode->sidecar, &options);

@@ -200,7 +200,9 @@ rig_init(struct rig *rig, const struct holdings *start)
                                              .leaving_ms = 250,
                                              .forget_ms = SIDECAR_FORGET_MS,
                                              .fence_ms = SIDECAR_FENCE_MS,
-                                             .empty_ms = SIDECAR_EMPTY_MS };
+                                             .empty_ms = SIDECAR_EMPTY_MS,
+                                             .giving_ms = SIDECAR_GIVING_MS,
+                                             .await_ms = SIDECAR_AWAIT_MS };
     struct holdings *none = mem_zalloc(sizeof(*none));
 
     log_set_level((enum log_level)CONF_LOG_NOTHING);

@@ -420,7 +420,9 @@ sim_start(int index)
         .leaving_ms = SIM_LEASE_MS / 2,
         .forget_ms = 1500, /* so that worlds pass these times */
         .fence_ms = 2500,
-        .empty_ms = 1000
+        .empty_ms = 1000,
+        .giving_ms = 1000,
+        .await_ms = 1000
     };
 
     sim_tell("daemon %d starts, journal %d, at %zu of %" PRIu64, index,

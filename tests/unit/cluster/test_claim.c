@@ -68,7 +68,6 @@ TEST(slots_with_keys_are_fetched_then_fenced_then_served)
     struct rig rig;
 
     begin_with_all(&rig);
-    rig.disk_fails = true;
     rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &has_keys);
     assert_true(rig.pulls);
     assert_string_equal(rig.pulled_from, RIG_B);
@@ -79,6 +78,7 @@ TEST(slots_with_keys_are_fetched_then_fenced_then_served)
     sidecar_pull_is_near(rig.sidecar, rig.now_ms);
     rig_tick(&rig, 50);
     assert_int_equal(rig.state[5461], SLOT_HELD);
+    rig.disk_fails = true;
     rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE, &fenced);
     assert_int_equal(rig.until, 123);
     sidecar_pull_ended(rig.sidecar, true, "", rig.now_ms);
@@ -87,6 +87,27 @@ TEST(slots_with_keys_are_fetched_then_fenced_then_served)
     rig.disk_fails = false;
     rig_tick(&rig, 50);
     assert_int_equal(rig.state[5461], SLOT_SERVED);
+    rig_fini(&rig);
+}
+
+/* The source goes on until our disk knows of the claim. */
+TEST(a_source_is_not_fenced_while_our_disk_is_full)
+{
+    struct rig rig;
+
+    begin_with_all(&rig);
+    rig.disk_fails = true;
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &has_keys);
+    sidecar_pull_is_near(rig.sidecar, rig.now_ms);
+    rig_tick(&rig, 50);
+    rig_answer_survey(&rig, NULL, NULL, NULL);
+    rig_tick(&rig, 500);
+    assert_int_equal(rig.state[5461], SLOT_PULLED);
+    assert_true(slot_set_has(&rig.kept.claimed, 5461));
+    rig.disk_fails = false;
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[5461], SLOT_HELD);
+    assert_int_equal(rig.ask[rig.asks - 1].question, SIDECAR_ASK_FENCE);
     rig_fini(&rig);
 }
 

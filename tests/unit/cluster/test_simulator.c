@@ -256,7 +256,8 @@ copies_have(int node, uint64_t ret_items[SIM_SLOTS])
             if (!follows) {
                 return false;
             }
-            if (d->disk.journals && d->disk.built_ms == 0) {
+            if (d->disk.journals && d->disk.built_ms == 0 &&
+                d->kept.held[slot] != 0) {
                 ret_items[slot] |= d->items[slot];
             }
         }

@@ -533,39 +533,6 @@ decide(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
     return decide_found(sidecar, slot, now_ms);
 }
 
-/* Keeps of the slots of one source those that a survey has found there, or else
- * those that the source has served until now; and of these the ones with an
- * equal `known`. */
-static void
-separate(struct sidecar *sidecar)
-{
-    struct claim *claim = &sidecar->claim;
-    struct slot_set found = claim->set;
-
-    slot_set_intersect(&found, &sidecar->surveyed);
-    claim->surveyed = !slot_set_is_empty(&found);
-    if (!claim->surveyed) {
-        found = claim->set;
-    }
-    slot_set_foreach (&found, slot) {
-        const struct sidecar_holder *holder = &sidecar->survey.found[slot];
-        uint64_t known =
-            claim->surveyed ? holder->known : sidecar->source_epoch[slot];
-
-        claim->copy |= claim->surveyed && holder->copy;
-        claim->old |=
-            claim->surveyed && holder->epoch < sidecar->own->known[slot];
-        if (claim->least == 0 || holder->epoch < claim->least) {
-            claim->least = holder->epoch;
-        }
-        claim->known = claim->known == 0 ? known : claim->known;
-        if (known != claim->known) {
-            slot_set_remove(&found, slot);
-        }
-    }
-    claim->set = found;
-}
-
 /* Claims the slots, or those of them that are copied already. */
 static void
 claim_from(struct sidecar *sidecar, uint64_t now_ms)
@@ -620,7 +587,7 @@ pick(struct sidecar *sidecar, uint64_t now_ms)
         keep(sidecar, now_ms);
     } else if (source != PEER_NONE) {
         begin(sidecar, sidecar->peers[source].id, &sets[WANT_CLAIM]);
-        separate(sidecar);
+        survey_separate(sidecar);
         sidecar_separate_raised(sidecar);
         claim_from(sidecar, now_ms);
     }

@@ -504,9 +504,9 @@ sidecar_follows(const struct sidecar *sidecar, const char *node)
 }
 
 bool
-sidecar_may_copy(struct sidecar *sidecar, const char *life, uint64_t now_ms)
+sidecar_may_copy(struct sidecar *sidecar, const char *history, uint64_t now_ms)
 {
-    return sidecar_wait_may_copy(sidecar, life, now_ms);
+    return sidecar_wait_may_copy(sidecar, history, now_ms);
 }
 
 uint64_t

@@ -106,9 +106,9 @@ void sidecar_let_go_end(struct sidecar *sidecar, const struct slot_set *set,
                         uint64_t now_ms);
 
 /* Whether a full synchronization from the server that we follow may replace
- * what is here. life: that server's run id: it may have come back without what
- * it had, and then takes that from us first. If not, try again. */
-bool sidecar_may_copy(struct sidecar *sidecar, const char *life,
+ * what is here. history: of its log now. That server may have come back without
+ * what it had, and then takes that from us first. If not, try again. */
+bool sidecar_may_copy(struct sidecar *sidecar, const char *history,
                       uint64_t now_ms);
 
 /* How long clients waited for the slots that were taken over last, in

@@ -110,8 +110,9 @@ sidecar_copy_answered(struct sidecar *sidecar, uint64_t number,
     }
     sidecar->offer_number = 0;
     if (answer->kind != SIDECAR_HOLDS || answer->holdings->follows[0] != '\0' ||
-        is_told(sidecar)) {
-        return true; /* it is not there, does not lead yet, or has told later */
+        !sidecar->hooks.is_linked(sidecar->hooks.ctx) || is_told(sidecar)) {
+        return true; /* it is not there, does not lead yet (it may follow us),
+                        or has told later */
     }
     offer = set_offer(sidecar, answer->holdings, false);
     memcpy(offer->history, answer->history, sizeof(offer->history));

@@ -162,8 +162,9 @@ struct sidecar_hooks {
     /* Tells our replicas, as soon as they have our log up to its present end,
      * that we hold this; and those that come later. */
     void (*tell)(void *ctx, const struct holdings *holdings);
-    /* Whether the link to the server that we follow is up, and has said what
-     * that one holds (sidecar_told). */
+    /* Whether the link to the server that we follow is up; and whether it has
+     * said what that one holds (sidecar_told). */
+    bool (*is_linked)(void *ctx);
     bool (*is_told)(void *ctx);
     /* Deletes the keys of these slots in the background. */
     void (*drop)(void *ctx, const struct slot_set *set);

@@ -175,10 +175,10 @@ struct sidecar {
     struct slot_set waiting; /* for what */
     uint64_t keys_round;     /* as waits_empty says, at this survey */
     uint64_t said_ms;        /* when the log said so */
-    /* The leader's run id, when it wanted to replace what is here by a full
-     * synchronization; a later survey has to say that it has that. */
-    char life[HISTORY_ID_CHARS + 1];
-    uint64_t life_round;
+    /* The history that was to replace what is here by a full synchronization;
+     * a later survey has to say that the leader has that. */
+    char offered[HISTORY_ID_CHARS + 1];
+    uint64_t offered_round;
     uint64_t offered_ms; /* when the leader was asked last */
     uint64_t offer_number;
     struct sidecar_offer offer;

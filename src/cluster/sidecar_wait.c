@@ -124,7 +124,7 @@ sidecar_may_follow(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
 }
 
 bool
-sidecar_wait_may_copy(struct sidecar *sidecar, const char *life,
+sidecar_wait_may_copy(struct sidecar *sidecar, const char *history,
                       uint64_t now_ms)
 {
     struct slot_set held;
@@ -136,12 +136,13 @@ sidecar_wait_may_copy(struct sidecar *sidecar, const char *life,
     if (sidecar->topology == NULL || sidecar->role != SIDECAR_FOLLOWS) {
         return false;
     }
-    if (strcmp(sidecar->life, life) != 0) {
-        (void)snprintf(sidecar->life, sizeof(sidecar->life), "%s", life);
-        sidecar->life_round =
+    if (strcmp(sidecar->offered, history) != 0) {
+        (void)snprintf(sidecar->offered, sizeof(sidecar->offered), "%s",
+                       history);
+        sidecar->offered_round =
             sidecar->survey.rounds + (sidecar->survey.open > 0);
     }
-    if (sidecar->survey.rounds <= sidecar->life_round) {
+    if (sidecar->survey.rounds <= sidecar->offered_round) {
         survey_hurry(sidecar);
         return false;
     }

@@ -21,7 +21,7 @@ bool sidecar_may_follow(struct sidecar *sidecar, const char *leader,
                         uint64_t now_ms);
 
 /* As sidecar_may_copy in sidecar.h. */
-bool sidecar_wait_may_copy(struct sidecar *sidecar, const char *life,
+bool sidecar_wait_may_copy(struct sidecar *sidecar, const char *history,
                            uint64_t now_ms);
 
 /* We need not follow any more, or have a copy. */

@@ -93,6 +93,36 @@ survey_outdoes_source(const struct sidecar *sidecar)
     return false;
 }
 
+void
+survey_separate(struct sidecar *sidecar)
+{
+    struct claim *claim = &sidecar->claim;
+    struct slot_set found = claim->set;
+
+    slot_set_intersect(&found, &sidecar->surveyed);
+    claim->surveyed = !slot_set_is_empty(&found);
+    if (!claim->surveyed) {
+        found = claim->set;
+    }
+    slot_set_foreach (&found, slot) {
+        const struct sidecar_holder *holder = &sidecar->survey.found[slot];
+        uint64_t known =
+            claim->surveyed ? holder->known : sidecar->source_epoch[slot];
+
+        claim->copy |= claim->surveyed && holder->copy;
+        claim->old |=
+            claim->surveyed && holder->epoch < sidecar->own->known[slot];
+        if (claim->least == 0 || holder->epoch < claim->least) {
+            claim->least = holder->epoch;
+        }
+        claim->known = claim->known == 0 ? known : claim->known;
+        if (known != claim->known) {
+            slot_set_remove(&found, slot);
+        }
+    }
+    claim->set = found;
+}
+
 static bool
 is_settled(const struct sidecar *sidecar)
 {

@@ -387,11 +387,9 @@ load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
            size_t reason_size)
 {
     struct replication *r = ctx;
-    char chain[WIRE_CHAIN_MAX][WIRE_ID_CHARS + 1] = { { 0 } };
 
-    (void)replica_chain(r->replica, chain);
     if (r->following.may_load != NULL &&
-        !r->following.may_load(r->following.holdings_ctx, chain[0])) {
+        !r->following.may_load(r->following.holdings_ctx, answer->history)) {
         (void)snprintf(ret_reason, reason_size,
                        "the servers of the slots' owners do not have what is "
                        "here; it stays until then, or until SIDECAR LET-GO");

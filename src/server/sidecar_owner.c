@@ -306,11 +306,18 @@ tell(void *ctx, const struct holdings *holdings)
 }
 
 static bool
-is_told(void *ctx)
+is_linked(void *ctx)
 {
     const struct sidecar_mode *mode = ctx;
 
-    return mode->server->replication->following.told;
+    return replica_is_connected(mode->server->replication->replica);
+}
+
+static bool
+is_told(void *ctx)
+{
+    return ((const struct sidecar_mode *)ctx)
+        ->server->replication->following.told;
 }
 
 bool
@@ -384,12 +391,6 @@ answer(struct sidecar_mode *mode, struct fence_order *order)
     }
 }
 
-static bool
-is_behind(const struct sidecar_mode *mode)
-{
-    return service_is_behind(&mode->server->service);
-}
-
 /* The operator goes on with data that is older than a replica's: a word about
  * all of this server, as REPLICAOF NO ONE is without a cluster. */
 static bool
@@ -411,7 +412,8 @@ confirm_own_data(struct sidecar_mode *mode, const struct slot_set *set,
     }
     atomic_store(&mode->server->service.leads_by_word, true);
     grace_look(mode->server->replication);
-    sidecar_set_behind(mode->sidecar, is_behind(mode));
+    sidecar_set_behind(mode->sidecar,
+                       service_is_behind(&mode->server->service));
     sidecar_refresh(mode->sidecar);
     return true;
 }
@@ -419,13 +421,14 @@ confirm_own_data(struct sidecar_mode *mode, const struct slot_set *set,
 static void
 force(struct sidecar_mode *mode, struct fence_order *order)
 {
-    bool good = mode->topology != NULL && is_behind(mode)
-                    ? confirm_own_data(mode, &order->set, order->reason,
-                                       sizeof(order->reason))
-                    : sidecar_force_serve(
-                          mode->sidecar, &order->set,
-                          cluster_has_lease(&mode->cluster, clock_boot_ns()),
-                          order->reason, sizeof(order->reason));
+    bool good =
+        mode->topology != NULL && service_is_behind(&mode->server->service)
+            ? confirm_own_data(mode, &order->set, order->reason,
+                               sizeof(order->reason))
+            : sidecar_force_serve(
+                  mode->sidecar, &order->set,
+                  cluster_has_lease(&mode->cluster, clock_boot_ns()),
+                  order->reason, sizeof(order->reason));
 
     order->answer.kind = good ? SIDECAR_FORCED : SIDECAR_REFUSED;
     order->answer.reason = order->reason;
@@ -635,7 +638,8 @@ look_at_leader(struct sidecar_mode *mode)
 void
 sidecar_owner_look(struct sidecar_mode *mode)
 {
-    sidecar_set_behind(mode->sidecar, is_behind(mode));
+    sidecar_set_behind(mode->sidecar,
+                       service_is_behind(&mode->server->service));
     look_at_pull(mode);
     look_at_leader(mode);
 }
@@ -669,9 +673,7 @@ drop(void *ctx, const struct slot_set *set)
 static void
 poll_soon(void *ctx)
 {
-    struct sidecar_mode *mode = ctx;
-
-    neighbour_hurry(mode->neighbour);
+    neighbour_hurry(((struct sidecar_mode *)ctx)->neighbour);
 }
 
 const struct sidecar_hooks sidecar_owner_hooks = { .publish = publish,
@@ -691,6 +693,7 @@ const struct sidecar_hooks sidecar_owner_hooks = { .publish = publish,
                                                    .keep = keep,
                                                    .is_kept = is_kept,
                                                    .tell = tell,
+                                                   .is_linked = is_linked,
                                                    .is_told = is_told,
                                                    .drop = drop,
                                                    .poll = poll_soon };

@@ -163,6 +163,12 @@ tell(void *ctx, const struct holdings *holdings)
 }
 
 static bool
+is_linked(void *ctx)
+{
+    return !((struct rig *)ctx)->unlinked;
+}
+
+static bool
 is_told(void *ctx)
 {
     return ((struct rig *)ctx)->is_told;

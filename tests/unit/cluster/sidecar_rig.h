@@ -17,8 +17,8 @@
         .copies = copies, .has_keys = has_keys, .release = release,            \
         .pull = begin_pull, .pull_until = pull_until,                          \
         .pull_cancel = pull_cancel, .keep = keep, .is_kept = is_kept,          \
-        .tell = tell, .is_told = is_told, .drop = drop, .poll = poll_soon,     \
-        .ctx = (owner)                                                         \
+        .tell = tell, .is_linked = is_linked, .is_told = is_told,              \
+        .drop = drop, .poll = poll_soon, .ctx = (owner)                        \
     }
 
 enum { RIG_ASKS_MAX = 64 };
@@ -58,6 +58,7 @@ struct rig {
     bool continues; /* the log continues all histories */
     struct holdings kept;
     struct holdings told; /* to its replicas */
+    bool unlinked;        /* its leader's link is down */
     bool is_told;         /* by its leader's link */
     uint64_t tickets;
     struct slot_set dropped;

@@ -135,6 +135,7 @@ struct sim_daemon {
     struct sim_holdings tells; /* to its replicas, when they have its log */
     size_t tells_at;           /* up to here; */
     uint64_t tellings;         /* so often, of all its lives */
+    bool linked;               /* with its leader, and following its log */
     uint64_t told; /* `tellings` of its leader, by the present link; 0: none */
     uint64_t ticket, kept_ticket, kept_ms;
     unsigned boot;

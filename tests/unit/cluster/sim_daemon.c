@@ -370,6 +370,12 @@ tell(void *ctx, const struct holdings *holdings)
 }
 
 static bool
+is_linked(void *ctx)
+{
+    return ((struct sim_daemon *)ctx)->linked;
+}
+
+static bool
 is_told(void *ctx)
 {
     return ((struct sim_daemon *)ctx)->told != 0;

@@ -2,6 +2,7 @@
 #include "../test.h"
 #include "sim.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,11 +37,11 @@ synchronize(struct sim_daemon *d, const struct sim_daemon *leader)
         d->sync_ms =
             sim.now_ms + 20 + sim_below(sim_below(8) == 0 ? 3000 : 200);
     } else if (sim.now_ms >= d->sync_ms) {
-        char life[16];
+        char history[HISTORY_ID_CHARS + 1];
 
-        (void)snprintf(life, sizeof(life), "%d-%u", sim_index(leader),
-                       leader->boot);
-        if (!sidecar_may_copy(d->sidecar, life, sim.now_ms)) {
+        (void)snprintf(history, sizeof(history), "%040" PRIu64,
+                       leader->history);
+        if (!sidecar_may_copy(d->sidecar, history, sim.now_ms)) {
             d->sync_ms = sim.now_ms + 50 + sim_below(100);
             return;
         }
@@ -65,7 +66,9 @@ sim_replicate(int index)
     if (d->leader == SIM_NOBODY) {
         return;
     }
-    if (!sim_reaches(index, d->leader)) {
+    d->linked = false;
+    if (!sim_reaches(index, d->leader) ||
+        sim.daemon[d->leader].leader == index) { /* a ring */
         d->sync_ms = 0;
         d->told = 0;
         return;
@@ -76,6 +79,7 @@ sim_replicate(int index)
         synchronize(d, leader);
         return;
     }
+    d->linked = true;
     d->history = leader->history;
     step = sim_below(4) == 0 ? 0 : 1 + sim_below(20);
     while (step-- > 0 && d->length < leader->length) {

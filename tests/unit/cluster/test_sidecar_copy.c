@@ -136,6 +136,30 @@ TEST(a_copy_that_other_data_has_replaced_holds_nothing)
     }
 }
 
+/* It may follow us by now, and hold nothing yet. */
+TEST(what_a_leader_without_a_link_answers_is_not_held)
+{
+    struct holdings *of_a = mem_zalloc(sizeof(*of_a));
+    struct sidecar_answer answer;
+    struct rig rig;
+
+    of_a->held[5] = 2;
+    rig_init(&rig, NULL);
+    rig_poll(&rig, R_FOLLOWS);
+    rig_tick(&rig, 50);
+    answer = holds(&rig, of_a, 0);
+    answer_leader(&rig, &answer);
+    assert_int_equal(rig.kept.held[5], 2);
+    rig.unlinked = true;
+    of_a->held[5] = 0;
+    rig_tick(&rig, 1000);
+    answer_leader(&rig, &answer);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.kept.held[5], 2);
+    rig_fini(&rig);
+    mem_free(of_a);
+}
+
 TEST(a_leader_that_follows_is_no_leader)
 {
     struct holdings *of_a = mem_zalloc(sizeof(*of_a));

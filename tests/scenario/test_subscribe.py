@@ -328,6 +328,20 @@ def test_a_kill_and_a_stop_of_the_server(group):
     assert again[2:5] == answer[2:5]         # the same incarnation, items and layers
 
 
+def test_changes_are_gathered_for_as_long_as_the_option_says(start_server):
+    server = start_server()
+    subscriber = Subscriber(server)
+    with server.conn() as conn:
+        assert conn.call("CONFIG", "SET", "bf.subscribe-gather-ms", 1000) == b"OK"
+        for item in range(20):
+            assert conn.call("BF.ADD", "k", item) == 1
+        assert subscriber.conn.read()[2] == b"changed"
+        assert len(subscriber.conn.read()[3]) == 20 * 16
+        for _ in range(3):                   # an answer does not wait for it
+            conn.call("BF.ADD", "k", time.monotonic_ns())
+            assert subscriber.words() == ["add 1"]
+
+
 # ---- limits and rights -------------------------------------------------------
 
 

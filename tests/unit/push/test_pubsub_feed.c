@@ -327,10 +327,24 @@ TEST(without_memory_subscribers_are_cut_or_nothing_is_subscribed)
     assert_true(mem_fail_clear());
     assert_true(place.list.lost != 0);
     place.list.lost = 0;
+    assert_false(conn_is_closing(place.two.receiver.conn));
     tell(&place, "k", FEED_ADD, 0, PAIR_A);
     mem_fail_at(1); /* the loop's buffer */
     gather(&place, GATHER_NS);
     assert_true(mem_fail_clear());
+    assert_true(conn_is_closing(place.two.receiver.conn));
+    assert_true(conn_is_closing(place.three.receiver.conn));
+    place_fini(&place);
+}
+
+TEST(a_loop_that_has_lost_a_notice_cuts_its_subscribers)
+{
+    struct place place;
+
+    place_init(&place);
+    tell(&place, "k", FEED_ADD, 0, PAIR_A);
+    gather(&place, GATHER_NS);
+    pubsub_deliver_lost(place.pubsub, 0);
     assert_true(conn_is_closing(place.two.receiver.conn));
     assert_true(conn_is_closing(place.three.receiver.conn));
     place_fini(&place);

@@ -68,8 +68,10 @@ class Follower:
 
 
 def applied(source):
-    """Waits until the follower has confirmed everything."""
+    """Waits until the follower has confirmed everything, and asks for that: else
+    it does so each second."""
     want = source.offset
+    source.feed("REPLCONF", "GETACK", "*")
     sources.wait_for(lambda: source.acked >= want, "offset %d" % want)
 
 

@@ -220,6 +220,7 @@ class Server(Process):
         full = dict(os.environ)
         full.pop("NOTIFY_SOCKET", None)
         full.pop("WATCHDOG_USEC", None)
+        full.update(world.env() if world is not None else {})
         full.update(env or {})
         super().__init__(argv, port, folder, full, group)
         if ready:

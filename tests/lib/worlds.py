@@ -5,6 +5,10 @@
 # draws it. What a test names itself stays as named. Groups with a world start all
 # their servers in it; WORLD=n does that with each server of a run of tests, without
 # the door.
+#
+# Huge pages: "never" is forced by prctl. No process can force "always" on another, so
+# there the allocator asks for them, which a kernel with the setting madvise grants; the
+# stacks and the program itself have them only where the machine's setting is always.
 
 import ctypes
 import os
@@ -29,7 +33,7 @@ class World:
         if rng.random() < 0.5:
             self.drawn += [("auto-aof-rewrite-percentage", rng.choice((1, 20))),
                            ("auto-aof-rewrite-min-size", 1)]
-        self.huge_pages = rng.random() < 0.5
+        self.huge_pages = rng.choice(("always", "never", "as the machine has them"))
         self.door = rng.choice(doors)
 
     def options(self, named, conf=None):
@@ -42,15 +46,19 @@ class World:
 
     def prepare(self):
         """What the child does before it becomes the server; or None."""
-        if self.huge_pages:
+        if self.huge_pages != "never":
             return None
         prctl = ctypes.CDLL(None).prctl
         return lambda: prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)
 
+    def env(self):
+        """What the world adds to the environment."""
+        return {"MALLOC_CONF": "thp:always"} if self.huge_pages == "always" else {}
+
     def __str__(self):
         return "world %d: %s, huge pages %s, by %s" % (
             self.seed, " ".join("--%s %s" % pair for pair in self.drawn),
-            "as the machine has them" if self.huge_pages else "never", self.door)
+            self.huge_pages, self.door)
 
 
 def of_run():

@@ -4,6 +4,7 @@
  * makes is written as a text that makes the same again. Its users then face
  * commands made of the same bytes.
  */
+#include "../unit/access/write_help.h"
 #include "access/users_file.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -13,23 +14,6 @@
 #include <string.h>
 
 enum { WORDS = 6 };
-
-/* Writes all users, as ACL SAVE does. */
-static bool
-write_all(const struct users *users, struct buf *text, struct buf *errors)
-{
-    struct users_copy copy = { 0 };
-    enum users_copied copied;
-    bool done;
-
-    do {
-        copied = users_copy_next(users, &copy);
-    } while (copied == USERS_COPY_ONE);
-    done =
-        copied == USERS_COPY_ALL && users_file_write(&copy.draft, text, errors);
-    users_copy_fini(&copy);
-    return done;
-}
 
 /* Reads a text into a new table. */
 static struct users *

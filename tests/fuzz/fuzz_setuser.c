@@ -7,6 +7,7 @@
  * Input: words, each with its length in a byte before it. The first word of a
  * user is its name; the length 255 ends a user.
  */
+#include "../unit/access/write_help.h"
 #include "access/users_file.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -16,23 +17,6 @@
 #include <string.h>
 
 enum { END = 255, WORDS_MAX = 64, ASKED = 3 /* words of a command */ };
-
-/* Writes all users, as ACL SAVE does. */
-static bool
-write_all(const struct users *users, struct buf *text, struct buf *errors)
-{
-    struct users_copy copy = { 0 };
-    enum users_copied copied;
-    bool done;
-
-    do {
-        copied = users_copy_next(users, &copy);
-    } while (copied == USERS_COPY_ONE);
-    done =
-        copied == USERS_COPY_ALL && users_file_write(&copy.draft, text, errors);
-    users_copy_fini(&copy);
-    return done;
-}
 
 static size_t
 take_words(struct slice *input, struct slice *ret_words)

@@ -5,12 +5,11 @@
  */
 #include "base/file_room.h"
 
-#include "../test.h"
+#include "../home.h"
 #include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,24 +27,15 @@ static void
 home_open(struct home *home)
 {
     (void)snprintf(home->path, sizeof(home->path), "/tmp/file-room-XXXXXX");
-    assert_non_null(mkdtemp(home->path));
+    home_make(home->path);
     assert_int_equal(0, file_open_dir(home->path, false, &home->fd));
-}
-
-static int
-remove_one(const char *path, const struct stat *stat, int type, struct FTW *at)
-{
-    (void)stat;
-    (void)type;
-    (void)at;
-    return remove(path);
 }
 
 static void
 home_close(struct home *home)
 {
     file_close(home->fd);
-    assert_int_equal(0, nftw(home->path, remove_one, 8, FTW_DEPTH | FTW_PHYS));
+    home_remove(home->path);
 }
 
 static int

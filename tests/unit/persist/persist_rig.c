@@ -366,7 +366,7 @@ prig_new(const char *appendonly, const char *appendfsync)
     struct prig *rig = mem_zalloc(sizeof(*rig));
 
     strcpy(rig->dir, "/tmp/bloomery-persist-XXXXXX");
-    assert_non_null(mkdtemp(rig->dir));
+    home_make(rig->dir);
     log_set_level((enum log_level)CONF_LOG_NOTHING);
     conf_init(&rig->conf);
     rig->env = keyspace_env(&rig->memory, UINT64_MAX);
@@ -387,16 +387,6 @@ prig_start(const char *appendonly, const char *appendfsync)
     return rig;
 }
 
-int
-prig_remove(const char *path, const struct stat *stat, int flag,
-            struct FTW *ftw)
-{
-    (void)stat;
-    (void)flag;
-    (void)ftw;
-    return remove(path);
-}
-
 void
 prig_free(struct prig *rig)
 {
@@ -406,7 +396,7 @@ prig_free(struct prig *rig)
     conf_fini(&rig->conf);
     buf_free(&rig->taped);
     buf_free(&rig->coming);
-    assert_int_equal(nftw(rig->dir, prig_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
+    home_remove(rig->dir);
     mem_free(rig);
 }
 

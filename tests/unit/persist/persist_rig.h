@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "../test.h"
+#include "../home.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -28,7 +28,6 @@
 #include "proto/scan.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,9 +94,6 @@ void prig_close(struct prig *rig);
 struct prig *prig_new(const char *appendonly, const char *appendfsync);
 
 struct prig *prig_start(const char *appendonly, const char *appendfsync);
-
-int prig_remove(const char *path, const struct stat *stat, int flag,
-                struct FTW *ftw);
 
 void prig_free(struct prig *rig);
 

@@ -27,7 +27,7 @@ rig_new(void)
     struct rig *rig = mem_zalloc(sizeof(*rig));
 
     strcpy(rig->dir, "/tmp/bloomery-incoming-XXXXXX");
-    assert_non_null(mkdtemp(rig->dir));
+    home_make(rig->dir);
     rig->incoming = incoming_new(on_done, rig);
     return rig;
 }
@@ -36,7 +36,7 @@ static void
 rig_free(struct rig *rig)
 {
     incoming_free(rig->incoming);
-    assert_int_equal(nftw(rig->dir, prig_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
+    home_remove(rig->dir);
     mem_free(rig);
 }
 

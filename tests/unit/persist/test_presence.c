@@ -126,6 +126,6 @@ TEST(presence_makes_a_data_directory_anew)
     PRIG_WAIT(rig, prig_exists(rig, "journal/manifest"));
     assert_true(prig_exists(rig, "lock"));
     prig_restart_all(rig);
-    assert_int_equal(nftw(moved, prig_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
+    home_remove(moved);
     prig_free(rig);
 }

@@ -4,14 +4,13 @@
  */
 #include "server/kept_file.h"
 
-#include "../test.h"
+#include "../home.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "conf/conf.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -36,17 +35,8 @@ home_open(struct home *home)
     memset(home, 0, sizeof(*home));
     log_set_level((enum log_level)CONF_LOG_NOTHING);
     (void)snprintf(home->dir, sizeof(home->dir), "/tmp/kept-file-XXXXXX");
-    assert_non_null(mkdtemp(home->dir));
+    home_make(home->dir);
     assert_int_equal(0, file_open_dir(home->dir, false, &home->fd));
-}
-
-static int
-remove_one(const char *path, const struct stat *stat, int type, struct FTW *at)
-{
-    (void)stat;
-    (void)type;
-    (void)at;
-    return remove(path);
 }
 
 static void
@@ -54,7 +44,7 @@ home_close(struct home *home)
 {
     kept_file_free(home->file);
     file_close(home->fd);
-    assert_int_equal(0, nftw(home->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS));
+    home_remove(home->dir);
 }
 
 static void

@@ -4,7 +4,7 @@
  */
 #include "server/role_file.h"
 
-#include "../test.h"
+#include "../home.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,7 +40,7 @@ home_open(struct home *home)
     memset(home, 0, sizeof(*home));
     log_set_level((enum log_level)CONF_LOG_NOTHING);
     (void)snprintf(home->dir, sizeof(home->dir), "/tmp/role-file-XXXXXX");
-    assert_non_null(mkdtemp(home->dir));
+    home_make(home->dir);
     (void)snprintf(home->path, sizeof(home->path), "%s/%s", home->dir,
                    ROLE_FILE_NAME);
     (void)snprintf(home->damaged, sizeof(home->damaged), "%s/%s", home->dir,
@@ -49,21 +48,12 @@ home_open(struct home *home)
     assert_int_equal(0, file_open_dir(home->dir, false, &home->fd));
 }
 
-static int
-remove_one(const char *path, const struct stat *stat, int type, struct FTW *at)
-{
-    (void)stat;
-    (void)type;
-    (void)at;
-    return remove(path);
-}
-
 static void
 home_close(struct home *home)
 {
     kept_file_free(home->file);
     file_close(home->fd);
-    assert_int_equal(0, nftw(home->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS));
+    home_remove(home->dir);
 }
 
 static void

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What the rooms that run on loop 0 may reach of the server: links to others,
- * roles, slots, the sidecar. Never more than these four, since the service has
+ * roles, slots, the sidecar. Never more than these three, since the service has
  * the rest.
  */
 #pragma once
 
 struct loop;
 struct service;
-struct tls_contexts;
 struct worker;
 
 /* The server sets it before the loops run. */
 struct loop0 {
     struct service *service;
-    struct loop *loop;        /* loop 0 itself */
-    struct worker *worker;    /* its place to execute */
-    struct tls_contexts *tls; /* for the links that it dials */
+    struct loop *loop;     /* loop 0 itself */
+    struct worker *worker; /* its place to execute */
 };

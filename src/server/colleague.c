@@ -251,7 +251,7 @@ colleague_dial(const struct loop0 *loop0, const char *host, unsigned port,
         link_dial(loop0->loop, host, port, timeout_ms, link_hooks, ctx);
 
     if (uses_tls(loop0)) {
-        link_secure(link, tls_new_dial(loop0->tls, host));
+        link_secure(link, tls_new_dial(loop0->service->tls, host));
     }
     return link;
 }

@@ -495,7 +495,7 @@ dial(struct neighbour *neighbour)
                                 &link_hooks, neighbour);
     if (neighbour->loop0->service->conf->sidecar_tls) {
         link_secure(neighbour->link,
-                    tls_new_dial(neighbour->loop0->tls, place->host));
+                    tls_new_dial(neighbour->loop0->service->tls, place->host));
     }
 }
 

@@ -287,7 +287,6 @@ init_service(struct server *server, const struct conf_args *args)
     service->users_changed = options_users_changed;
     service->ctx = server;
     server->loop0.service = service;
-    server->loop0.tls = &server->tls;
     atomic_store(&service->loading, true);
     service->status = status_new();
     server->replication = replication_new(server);

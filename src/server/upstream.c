@@ -58,7 +58,7 @@ upstream_dial(struct upstream *up, uint64_t number, const char *host,
     up->link =
         link_dial(loop0->loop, host, port, (unsigned)timeout_ms, &hooks, up);
     if (up->uses_tls) {
-        link_secure(up->link, tls_new_dial(loop0->tls, host));
+        link_secure(up->link, tls_new_dial(loop0->service->tls, host));
     }
 }
 

@@ -9,6 +9,7 @@
 #include "engine/client.h"
 #include "engine/service.h"
 #include "journal/journal.h"
+#include "keyspace/gate.h"
 #include "net/registry.h"
 #include "persist/persist.h"
 #include "persist/place.h"
@@ -210,4 +211,16 @@ role_host_is_allowed(const struct conf *conf, struct slice host)
         }
     }
     return false;
+}
+
+struct role
+role_copy(const struct service *service)
+{
+    struct gate *gate = keyspace_gate(service->keyspace);
+    struct role role;
+
+    gate_enter(gate, 0);
+    role = service->role;
+    gate_leave(gate, 0);
+    return role;
 }

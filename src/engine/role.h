@@ -33,5 +33,8 @@ bool role_host_is_allowed(const struct conf *conf, struct slice host);
 void role_follow(struct service *service, struct slice host, uint32_t port);
 void role_lead(struct service *service);
 
+/* Returns a copy. Call it outside the gate, on loop 0. */
+struct role role_copy(const struct service *service);
+
 /* Sets the role that was kept or configured. Before the loops run. */
 void role_set(struct service *service, struct slice host, uint32_t port);

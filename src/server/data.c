@@ -95,7 +95,7 @@ on_moved_in(void *ctx)
     struct server *server = ctx;
 
     kept_role_write_again(server->replication);
-    merge_state_write_again(server->replication);
+    merge_state_write_again(&server->replication->merge_state);
     merge_write_again(server->replication->merge);
     if (is_in_dir(server, server->conf.pidfile)) {
         own_files_write_pid(server->conf.pidfile);

@@ -7,15 +7,19 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/run_clock.h"
 #include "base/task.h"
+#include "engine/loop0.h"
+#include "engine/role.h"
+#include "net/link.h"
 #include "proto/answers.h"
 #include "repl/offer.h"
+#include "repl/replica.h"
 #include "server/colleague.h"
 #include "server/merge_held.h"
 #include "server/merge_read.h"
 #include "server/merge_save.h"
 #include "server/merge_state.h"
-#include "server/replication_state.h"
 
 #include <errno.h>
 
@@ -32,7 +36,7 @@ enum job {
 };
 
 struct merge {
-    struct replication *r;
+    struct merge_roles roles;
     struct merge_options options;
     struct task *task;
     enum job runs, read_job; /* on the thread; to run when it is free */
@@ -84,7 +88,7 @@ fail_link(struct merge *merge, const char *reason)
     log_repeated(LOG_WARN, "server.merge", "cannot offer adds", "reason=\"%s\"",
                  reason);
     close_link(merge);
-    offer_closed(merge->offer, replication_now_ms());
+    offer_closed(merge->offer, run_clock_ms());
 }
 
 static enum offer_verdict
@@ -145,7 +149,7 @@ handle_answer(struct merge *merge, const struct answer *answer)
                      "reason=\"%.*s\"", slice_shown(answer->values[0].text),
                      answer->values[0].text.data);
     }
-    offer_answer(merge->offer, verdict, replication_now_ms());
+    offer_answer(merge->offer, verdict, run_clock_ms());
 }
 
 static void
@@ -213,10 +217,11 @@ send_batch(void *ctx, bool dials, const char *host, unsigned port)
         if (merge->answers == NULL) {
             return false;
         }
-        merge->link = colleague_dial(merge->r->loop0, host, port,
+        merge->link = colleague_dial(merge->roles.loop0, host, port,
                                      (unsigned)merge->options.timeout_ms,
                                      &link_hooks, merge);
-        if (!colleague_login(merge->r->loop0, merge->link, &merge->logs_in)) {
+        if (!colleague_login(merge->roles.loop0, merge->link,
+                             &merge->logs_in)) {
             return false;
         }
     }
@@ -257,7 +262,7 @@ end_offers(struct merge *merge, uint64_t retry_ms)
 {
     merge_read_end(&merge->read);
     merge->find_at_ms =
-        retry_ms == UINT64_MAX ? retry_ms : replication_now_ms() + retry_ms;
+        retry_ms == UINT64_MAX ? retry_ms : run_clock_ms() + retry_ms;
     offer_abandon(merge->offer);
 }
 
@@ -304,7 +309,7 @@ has_next(struct merge *merge)
             merge->refusals =
                 mem_alloc(read->commands * sizeof(*merge->refusals));
         }
-        offer_batch(merge->offer, read->commands, replication_now_ms());
+        offer_batch(merge->offer, read->commands, run_clock_ms());
     }
 }
 
@@ -324,7 +329,7 @@ stored(struct merge *merge)
     metric_add(METRIC_MERGE_QUARANTINED, (int64_t)read->quarantined);
     metric_add(METRIC_MERGE_DROPPED, (int64_t)read->lost);
     set_waiting(merge, read->bytes_waiting - read->at);
-    offer_stored(merge->offer, replication_now_ms());
+    offer_stored(merge->offer, run_clock_ms());
 }
 
 static void
@@ -335,7 +340,7 @@ finished(struct merge *merge, bool damaged)
     if (read->set_aside) {
         log_error("server.merge", "a file of saved adds is damaged",
                   "file=\"%s/%s.damaged\"", read->dir, read->name);
-        merge_state_lose(merge->r, read->map.len - read->at);
+        merge_state_lose(merge->roles.state, read->map.len - read->at);
     }
     if (read->error != 0) {
         log_repeated(LOG_ERROR, "server.merge",
@@ -361,7 +366,7 @@ written_again(struct merge *merge)
         log_repeated(LOG_ERROR, "server.merge", "cannot write saved adds again",
                      "dir=\"%s\" reason=\"%s\"", merge->held.dir,
                      strerror(merge->held.error));
-        merge->again_at_ms = replication_now_ms() + RETRY_MS;
+        merge->again_at_ms = run_clock_ms() + RETRY_MS;
         return;
     }
     if (merge->held.count > 0) {
@@ -375,7 +380,7 @@ written_again(struct merge *merge)
 static bool
 start_again(struct merge *merge)
 {
-    if (replication_now_ms() < merge->again_at_ms) {
+    if (run_clock_ms() < merge->again_at_ms) {
         return false;
     }
     merge->again_at_ms = UINT64_MAX;
@@ -461,15 +466,15 @@ job_done(struct merge *merge, enum job job)
 static void
 aim(struct merge *merge)
 {
-    struct replication *r = merge->r;
-    struct role role = replication_role(r);
-    bool can = merge->options.on && role.replica && role.epoch == r->epoch &&
-               replica_is_connected(r->replica);
+    struct role role = role_copy(merge->roles.loop0->service);
+    bool can = merge->options.on && role.replica &&
+               role.epoch == *merge->roles.epoch &&
+               replica_is_connected(merge->roles.replica);
 
     offer_set_target(merge->offer, can ? role.host : NULL, can ? role.port : 0,
-                     replication_now_ms());
+                     run_clock_ms());
     if (can && offer_is_idle(merge->offer) &&
-        replication_now_ms() >= merge->find_at_ms) {
+        run_clock_ms() >= merge->find_at_ms) {
         offer_begin(merge->offer);
     }
 }
@@ -501,7 +506,7 @@ merge_look(struct merge *merge)
     }
     merge_save_look(&merge->save);
     aim(merge);
-    offer_tick(merge->offer, replication_now_ms());
+    offer_tick(merge->offer, run_clock_ms());
     if (merge->runs == JOB_NONE) {
         start_job(merge);
     }
@@ -514,16 +519,8 @@ merge_set_options(struct merge *merge, const struct merge_options *options)
     offer_set_limits(merge->offer, options->timeout_ms, MOVED_MS);
 }
 
-static void
-on_task_done(void *ctx)
-{
-    struct replication *r = ctx;
-
-    (void)uv_async_send(&r->poke);
-}
-
 struct merge *
-merge_new(struct replication *r)
+merge_new(const struct merge_roles *roles)
 {
     struct merge *merge = mem_zalloc(sizeof(*merge));
     const struct offer_hooks hooks = { .read = read_batch,
@@ -534,13 +531,13 @@ merge_new(struct replication *r)
                                        .store = store,
                                        .ctx = merge };
 
-    merge->r = r;
+    merge->roles = *roles;
     merge->again_at_ms = UINT64_MAX;
     merge->save.held = merge->read.held = &merge->held;
     merge->offer = offer_new(&hooks);
-    merge->save.r = r;
+    merge->save.roles = &merge->roles;
     merge->save.log.raw_fd = merge->read.fd = merge->read.refused_fd = -1;
-    merge->task = task_new("merge", on_task_done, r);
+    merge->task = task_new("merge", roles->poke, roles->ctx);
     return merge;
 }
 

@@ -24,9 +24,8 @@
 #include <stdbool.h>
 
 struct merge;
-struct replication;
 
-struct merge *merge_new(struct replication *r);
+struct merge *merge_new(const struct merge_roles *roles);
 void merge_set_options(struct merge *merge,
                        const struct merge_options *options);
 

@@ -9,11 +9,15 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/run_clock.h"
+#include "engine/loop0.h"
+#include "engine/service.h"
+#include "keyspace/gate.h"
 #include "persist/persist.h"
 #include "persist/place.h"
+#include "repl/backlog.h"
+#include "repl/primary.h"
 #include "server/merge_state.h"
-#include "server/outgoing.h"
-#include "server/replication_state.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -37,7 +41,7 @@ static void
 lose(struct merge_save *save, uint64_t position, uint64_t end,
      const char *reason)
 {
-    merge_state_lose(save->r, end - position);
+    merge_state_lose(save->roles->state, end - position);
     log_error("server.merge", "lost changes that the primary does not have",
               "position=%llu bytes=%llu reason=\"%s\"",
               (unsigned long long)position,
@@ -50,11 +54,11 @@ lose(struct merge_save *save, uint64_t position, uint64_t end,
 static bool
 lend(struct merge_save *save)
 {
-    struct backlog *backlog = save->r->backlog;
+    struct backlog *backlog = save->roles->backlog;
     struct merge_log *log = &save->log;
     size_t max = backlog_slices(log->end - log->position);
 
-    (void)outgoing_seal(save->r);
+    save->roles->seal(save->roles->ctx);
     if (backlog_is_broken(backlog) || log->position < backlog_first(backlog) ||
         log->end > backlog_sealed(backlog)) {
         return false;
@@ -91,7 +95,7 @@ begin(struct merge_save *save, const struct merge_options *options,
     save->log = (struct merge_log){ .dir = options->dir,
                                     .position = position,
                                     .end = save->end,
-                                    .key = save->r->key,
+                                    .key = *save->roles->key,
                                     .quarantine_max = options->quarantine_max,
                                     .held = save->held,
                                     .raw_fd = -1 };
@@ -109,7 +113,7 @@ begin(struct merge_save *save, const struct merge_options *options,
                save->lent ? "backlog" : "journal");
     save->stage = MERGE_SAVE_COLLECT;
     save->again_ms = 0;
-    save->give_up_ms = replication_now_ms() + JOURNAL_MS;
+    save->give_up_ms = run_clock_ms() + JOURNAL_MS;
     return true;
 }
 
@@ -117,8 +121,8 @@ bool
 merge_save_begin(struct merge_save *save, const struct merge_options *options,
                  const struct wire_answer *answer)
 {
-    struct persist *persist = save->r->loop0->service->persist;
-    uint64_t furthest = primary_furthest(save->r->primary);
+    struct persist *persist = save->roles->loop0->service->persist;
+    uint64_t furthest = primary_furthest(save->roles->primary);
     struct history theirs = { .id = "" };
     struct history ours;
     uint64_t position;
@@ -126,7 +130,7 @@ merge_save_begin(struct merge_save *save, const struct merge_options *options,
     uint64_t end;
 
     CHECK(save->stage == MERGE_SAVE_NONE);
-    merge_state_history(save->r, &ours);
+    merge_state_history(save->roles->state, &ours);
     persist_place(persist, &end, &sequence);
     memcpy(theirs.id, answer->history, sizeof(theirs.id));
     memcpy(theirs.past, answer->past, sizeof(theirs.past));
@@ -137,7 +141,7 @@ merge_save_begin(struct merge_save *save, const struct merge_options *options,
         if (furthest > 0 && furthest < end) {
             note_saved(save, ours.id, end);
             lose(save, furthest, end, "the primary has no part of this log");
-        } else if (furthest == 0 && save->r->has_replicas) {
+        } else if (furthest == 0 && *save->roles->has_replicas) {
             log_error("server.merge",
                       "may lose changes that the primary does not have",
                       "reason=\"the primary has no part of this log, and no "
@@ -157,8 +161,7 @@ merge_save_begin(struct merge_save *save, const struct merge_options *options,
 merge_save_fn
 merge_save_job(struct merge_save *save)
 {
-    if (save->stage == MERGE_SAVE_COLLECT &&
-        replication_now_ms() >= save->again_ms) {
+    if (save->stage == MERGE_SAVE_COLLECT && run_clock_ms() >= save->again_ms) {
         save->stage = MERGE_SAVE_COLLECTS;
         return merge_log_collect;
     }
@@ -203,10 +206,10 @@ collected(struct merge_save *save)
 {
     if (save->lent) {
         save->lent = false;
-        backlog_return(save->r->backlog);
+        backlog_return(save->roles->backlog);
     }
-    if (save->log.error == ENODATA && replication_now_ms() < save->give_up_ms) {
-        save->again_ms = replication_now_ms() + JOURNAL_PAUSE_MS;
+    if (save->log.error == ENODATA && run_clock_ms() < save->give_up_ms) {
+        save->again_ms = run_clock_ms() + JOURNAL_PAUSE_MS;
         save->stage = MERGE_SAVE_COLLECT;
         return 0;
     }
@@ -254,12 +257,12 @@ incarnation_of(struct keyspace *ks, const struct merge_name *name)
 static void
 resolve(struct merge_save *save)
 {
-    struct keyspace *ks = save->r->loop0->service->keyspace;
+    struct keyspace *ks = save->roles->loop0->service->keyspace;
     struct merge_sift *sift = save->log.sift;
     size_t count = merge_sift_count(sift);
     uint64_t until_ns = clock_mono_ns() + SLICE_NS;
 
-    gate_raise(replication_gate(save->r), 0);
+    gate_raise(keyspace_gate(ks), 0);
     while (save->resolved < count) {
         struct merge_name *name = merge_sift_name(sift, save->resolved);
 
@@ -269,11 +272,11 @@ resolve(struct merge_save *save)
             break;
         }
     }
-    gate_lower(replication_gate(save->r), 0);
+    gate_lower(keyspace_gate(ks), 0);
     if (save->resolved == count) {
         save->stage = MERGE_SAVE_WRITE;
     } else {
-        (void)uv_async_send(&save->r->poke);
+        save->roles->poke(save->roles->ctx);
     }
 }
 
@@ -290,7 +293,7 @@ merge_save_end(struct merge_save *save)
 {
     if (save->lent) {
         save->lent = false;
-        backlog_return(save->r->backlog);
+        backlog_return(save->roles->backlog);
     }
     merge_log_end(&save->log);
     save->stage = MERGE_SAVE_NONE;

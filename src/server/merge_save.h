@@ -14,7 +14,29 @@
 #include "repl/wire.h"
 #include "server/merge_log.h"
 
-struct replication;
+struct backlog;
+struct loop0;
+struct merge_state;
+struct primary;
+struct replica;
+
+/* What a merge has from the roles of its server. Stays; loop 0 changes what the
+ * last pointers name. */
+struct merge_roles {
+    const struct loop0 *loop0;
+    struct backlog *backlog;
+    struct merge_state *state;
+    const struct primary *primary;
+    struct replica *replica;
+    const uint64_t *key;      /* of the seals */
+    const uint64_t *epoch;    /* of the role that the links follow */
+    const bool *has_replicas; /* as the role file says */
+    /* Seals the backlog up to the end of the log. Loop 0. */
+    void (*seal)(void *ctx);
+    /* Loop 0 should call merge_look soon. Any thread. */
+    void (*poke)(void *ctx);
+    void *ctx;
+};
 
 struct merge_options {
     bool on;
@@ -34,7 +56,7 @@ enum merge_save_stage {
 
 /* Embedded in struct merge; merge_save.c's. */
 struct merge_save {
-    struct replication *r;
+    const struct merge_roles *roles;
     struct merge_held *held;
     enum merge_save_stage stage;
     struct merge_log log;

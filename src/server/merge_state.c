@@ -9,9 +9,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "engine/service.h"
+#include "keyspace/gate.h"
+#include "persist/persist.h"
 #include "persist/place.h"
 #include "server/kept_file.h"
-#include "server/replication_state.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -105,21 +107,20 @@ read_state(const char *dir, struct history *ret_history)
 }
 
 static void
-write_state(struct replication *r)
+write_state(struct merge_state *state)
 {
     char text[TEXT_BYTES];
-    size_t len = format((uint64_t)metric_sum(METRIC_MERGE_LOST),
-                        &r->merge_history, text);
+    size_t len =
+        format((uint64_t)metric_sum(METRIC_MERGE_LOST), &state->history, text);
 
-    (void)kept_file_write(r->merge_file, (struct slice){ text, len });
+    (void)kept_file_write(state->file, (struct slice){ text, len });
 }
 
 /* ---- life ---------------------------------------------------------------- */
 
 void
-merge_state_open(struct replication *r)
+merge_state_open(struct merge_state *state, const struct service *service)
 {
-    const struct service *service = r->loop0->service;
     const char *dir = persist_dir(service->persist);
     const struct kept_file_options options = {
         .dir = dir,
@@ -130,7 +131,7 @@ merge_state_open(struct replication *r)
         .written = service->wake_loops,
         .ctx = service->ctx,
     };
-    uint64_t lost = read_state(dir, &r->merge_history);
+    uint64_t lost = read_state(dir, &state->history);
 
     if (lost > 0) {
         metric_add(METRIC_MERGE_LOST, (int64_t)lost);
@@ -138,47 +139,50 @@ merge_state_open(struct replication *r)
                  "bytes=%" PRIu64 " file=\"%s/" MERGE_STATE_NAME "\"", lost,
                  dir);
     }
-    r->merge_file = kept_file_new(&options);
+    state->service = service;
+    state->file = kept_file_new(&options);
 }
 
 void
-merge_state_close(struct replication *r)
+merge_state_close(struct merge_state *state)
 {
-    kept_file_free(r->merge_file);
-    r->merge_file = NULL;
+    kept_file_free(state->file);
+    state->file = NULL;
 }
 
 void
-merge_state_history(const struct replication *r, struct history *ret_history)
+merge_state_history(const struct merge_state *state,
+                    struct history *ret_history)
 {
-    gate_enter(replication_gate(r), 0);
-    *ret_history = *persist_history(r->loop0->service->persist);
-    gate_leave(replication_gate(r), 0);
-    history_extend(ret_history, &r->merge_history);
+    struct gate *gate = keyspace_gate(state->service->keyspace);
+
+    gate_enter(gate, 0);
+    *ret_history = *persist_history(state->service->persist);
+    gate_leave(gate, 0);
+    history_extend(ret_history, &state->history);
 }
 
 void
-merge_state_look(struct replication *r)
+merge_state_look(struct merge_state *state)
 {
     struct history history;
 
-    merge_state_history(r, &history);
-    if (r->merge_journal_bytes > 0 &&
-        !history_equals(&history, &r->merge_history)) {
-        r->merge_history = history;
-        write_state(r);
+    merge_state_history(state, &history);
+    if (!history_equals(&history, &state->history)) {
+        state->history = history;
+        write_state(state);
     }
 }
 
 void
-merge_state_lose(struct replication *r, uint64_t bytes)
+merge_state_lose(struct merge_state *state, uint64_t bytes)
 {
     metric_add(METRIC_MERGE_LOST, (int64_t)bytes);
-    write_state(r);
+    write_state(state);
 }
 
 void
-merge_state_write_again(struct replication *r)
+merge_state_write_again(struct merge_state *state)
 {
-    (void)kept_file_write_again(r->merge_file);
+    (void)kept_file_write_again(state->file);
 }

@@ -14,26 +14,34 @@
  */
 #pragma once
 
-#include <stdint.h>
+#include "journal/history.h"
 
-struct history;
-struct replication;
+#include <stdbool.h>
+
+struct kept_file;
+struct service;
 
 #define MERGE_STATE_NAME "merge.state"
 
-/* Reads the file, before the loops run; close writes what is not written. */
-void merge_state_open(struct replication *r);
-void merge_state_close(struct replication *r);
+struct merge_state {
+    const struct service *service;
+    struct kept_file *file;
+    struct history history; /* as the file was given it last */
+};
 
-/* Writes the file if the history has changed, and there may be merges. */
-void merge_state_look(struct replication *r);
+/* Reads the file, before the loops run; close writes what is not written. */
+void merge_state_open(struct merge_state *state, const struct service *service);
+void merge_state_close(struct merge_state *state);
+
+/* Writes the file if the history has changed. */
+void merge_state_look(struct merge_state *state);
 
 /* Returns the history of our log with all of its past that is known. */
-void merge_state_history(const struct replication *r,
+void merge_state_history(const struct merge_state *state,
                          struct history *ret_history);
 
 /* Counts bytes of the log that a merge needed and does not find. */
-void merge_state_lose(struct replication *r, uint64_t bytes);
+void merge_state_lose(struct merge_state *state, uint64_t bytes);
 
 /* Writes the file into another data directory. */
-void merge_state_write_again(struct replication *r);
+void merge_state_write_again(struct merge_state *state);

@@ -31,9 +31,9 @@
 
 enum { GROUP_EXTRA_BYTES = 64 << 20 };
 
-/* Wakes loop 0 after a change of the role; any loop, under the raised gate. */
+/* Has loop 0 look at all of replication soon. Any thread. */
 static void
-on_role_changed(void *ctx)
+poke(void *ctx)
 {
     struct replication *r = ctx;
 
@@ -206,7 +206,9 @@ keep_log(struct replication *r)
     }
     persist_keep_log(r->loop0->service->persist, needed,
                      r->merge_journal_bytes);
-    merge_state_look(r);
+    if (r->merge_journal_bytes > 0) { /* there may be merges */
+        merge_state_look(&r->merge_state);
+    }
 }
 
 static void
@@ -270,6 +272,12 @@ replication_moved(void *ctx)
     }
 }
 
+static void
+seal(void *ctx)
+{
+    (void)outgoing_seal(ctx);
+}
+
 /* ---- hooks of commands --------------------------------------------------- */
 
 /* Closes the link with this client id, on loop 0. */
@@ -313,14 +321,25 @@ replication_new(struct server *server)
     r->backlog = backlog_new();
     r->primary = primary_new(r->backlog, &followers);
     r->replica = replica_new(service->run_id, &following);
-    r->merge = merge_new(r);
+    r->merge =
+        merge_new(&(struct merge_roles){ .loop0 = r->loop0,
+                                         .backlog = r->backlog,
+                                         .state = &r->merge_state,
+                                         .primary = r->primary,
+                                         .replica = r->replica,
+                                         .key = &r->key,
+                                         .epoch = &r->epoch,
+                                         .has_replicas = &r->has_replicas,
+                                         .seal = seal,
+                                         .poke = poke,
+                                         .ctx = r });
     r->pulls = pulls_new(r);
     r->drop = slot_drop_new(r);
     r->orders = slot_orders_new(r);
     r->following.up =
         (struct upstream){ .loop0 = &server->loop0, .replica = r->replica };
     service->replication = (struct replication_calls){
-        .role_changed = on_role_changed,
+        .role_changed = poke,
         .want_acks = outgoing_ask,
         .hand_over = followers_take,
         .failover = failover_ask,

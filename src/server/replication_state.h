@@ -22,12 +22,14 @@
 #pragma once
 
 #include "base/run_clock.h"
+#include "engine/role.h"
 #include "keyspace/gate.h"
 #include "net/link.h"
 #include "repl/backlog.h"
 #include "repl/primary.h"
 #include "repl/replica.h"
 #include "replay/apply.h"
+#include "server/merge_state.h"
 #include "server/role_file.h"
 #include "server/server_state.h"
 #include "server/upstream.h"
@@ -144,8 +146,7 @@ struct replication {
     struct replica *replica;
     struct apply *apply;
     struct kept_file *role_file;
-    struct kept_file *merge_file; /* merge_state.c's, as it was given last: */
-    struct history merge_history;
+    struct merge_state merge_state;
     enum { REPLICATION_LOADS, REPLICATION_RUNS, REPLICATION_STOPPED } life;
 
     struct role_state kept;  /* what role_file was given last */
@@ -209,12 +210,7 @@ replication_gate(const struct replication *r)
 static inline struct role
 replication_role(const struct replication *r)
 {
-    struct role role;
-
-    gate_enter(replication_gate(r), 0);
-    role = r->loop0->service->role;
-    gate_leave(replication_gate(r), 0);
-    return role;
+    return role_copy(r->loop0->service);
 }
 
 /* Makes loop 0 call failover_tick soon, if a failover is under way. */

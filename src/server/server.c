@@ -47,6 +47,7 @@
 #include "server/own_tls.h"
 #include "server/own_users.h"
 #include "server/replication.h"
+#include "server/replication_state.h"
 #include "server/server_state.h"
 #include "server/shutdown.h"
 #include "server/sidecar_mode.h"
@@ -413,7 +414,7 @@ open_named(struct server *server)
     if (sound && open_sidecar(server) && persist_open(server->persist) &&
         open_role(server) && sidecar_mode_open(server) &&
         open_sockets(server)) {
-        merge_state_open(server->replication);
+        merge_state_open(&server->replication->merge_state, &server->service);
         return true;
     }
     if (persist_refuses_data(server->persist)) {
@@ -498,7 +499,7 @@ server_fini(struct server *server)
     conf_file_free(server->service.conf_file); /* its thread wakes the loops */
     server->service.conf_file = NULL;
     kept_role_close(server->replication);
-    merge_state_close(server->replication);
+    merge_state_close(&server->replication->merge_state);
     sidecar_mode_close(server);
     for (unsigned i = 0; i < server->threads; i++) {
         loop_fini(&server->loops[i]);

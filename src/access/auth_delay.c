@@ -108,16 +108,18 @@ auth_delay_ms(struct auth_delay *delay, const uint8_t source[AUTH_DELAY_SOURCE],
     return wait_ms < max_ms ? wait_ms : max_ms;
 }
 
-void
+bool
 auth_delay_failed(struct auth_delay *delay,
                   const uint8_t source[AUTH_DELAY_SOURCE], uint64_t now_ms)
 {
     struct place *place;
     uint32_t failures = 0;
+    bool first = true;
 
     pthread_mutex_lock(&delay->mutex);
     place = find(delay, source, now_ms);
     if (is_of(place, source)) {
+        first = place->last_ms / 1000 != now_ms / 1000;
         failures = failures_now(place, now_ms);
     }
     /* 64 are enough for the longest delay; more would take longer to halve. */
@@ -125,4 +127,5 @@ auth_delay_failed(struct auth_delay *delay,
                              .failures = failures < 64 ? failures + 1 : 64 };
     memcpy(place->source, source, AUTH_DELAY_SOURCE);
     pthread_mutex_unlock(&delay->mutex);
+    return first;
 }

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct auth_delay;
@@ -27,7 +28,8 @@ uint64_t auth_delay_ms(struct auth_delay *delay,
                        const uint8_t source[AUTH_DELAY_SOURCE], uint64_t now_ms,
                        uint64_t max_ms);
 
-/* Counts a wrong password. */
-void auth_delay_failed(struct auth_delay *delay,
+/* Counts a wrong password. Returns whether it is the source's first one in this
+ * second. */
+bool auth_delay_failed(struct auth_delay *delay,
                        const uint8_t source[AUTH_DELAY_SOURCE],
                        uint64_t now_ms);

@@ -67,6 +67,8 @@ enum command_flag {
     /* Internal: it moves a filter, or changes one as a whole, so that a walk
      * has to copy the result again (keyspace/walk.h). */
     CMD_REMAKES = 1 << 25,
+    /* Internal: the log tells who ran it (engine/audit.h). */
+    CMD_AUDITED = 1 << 26,
 };
 
 /* In the order of Redis's ACL CAT, then bloom. Some are of types that Bloomery

@@ -43,7 +43,7 @@ static const char *const flag_names[] = {
  * Bloomery's. */
 static const uint32_t FLAGS_NOT_SHOWN = CMD_MAY_REPLICATE | CMD_PROTECTED |
                                         CMD_SENTINEL | CMD_ONLY_SENTINEL |
-                                        CMD_KEEPS | CMD_REMAKES;
+                                        CMD_KEEPS | CMD_REMAKES | CMD_AUDITED;
 
 static const char *const key_use_names[] = {
     "RO", "RW", "OW", "RM", "access", "update", "insert", "delete", "not_key",

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "command/cmd_client.h"
+#include "engine/audit.h"
 #include "engine/handlers.h"
 #include "engine/observe.h"
 #include "engine/request.h"
@@ -200,8 +201,9 @@ authenticate(struct request *req, struct slice name, struct slice password)
         return OK;
     }
     rights_note(req, "auth", req->argv[0], name);
-    if (find_source(req, source)) {
-        auth_delay_failed(req->service->auth_delay, source, clock_mono_ms());
+    if (find_source(req, source) &&
+        auth_delay_failed(req->service->auth_delay, source, clock_mono_ms())) {
+        audit_failed_login(req, name);
     }
     session->auth_failures++;
     if (session->auth_failures >= AUTH_ATTEMPTS_MAX) {

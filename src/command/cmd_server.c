@@ -4,6 +4,7 @@
  */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "engine/audit.h"
 #include "engine/handlers.h"
 #include "engine/request.h"
 #include "info/info.h"
@@ -100,6 +101,7 @@ cmd_shutdown(struct request *req)
             return ERR_NOMEM;
         }
         *failures = now;
+        audit_note(req, OK);
         service->shutdown(service->ctx, flags);
     } else if (*failures != now) {
         return request_fail(req, ERR_CUSTOM,

@@ -8,6 +8,7 @@
 #include "base/longest.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "engine/audit.h"
 #include "engine/effect.h"
 #include "engine/observe.h"
 #include "engine/route.h"
@@ -238,6 +239,10 @@ call_handler(struct request *req)
     }
     if (req->dirty > 0) {
         effect_add(req);
+    }
+    if (__builtin_expect((req->command->flags & CMD_AUDITED) != 0, 0) &&
+        !req->obey && !req->worker->alone && err != ERR_AGAIN) {
+        audit_note(req, err);
     }
     return err;
 }

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Secrets are hidden as in the slow log. Words come from clients: they are
+ * escaped, and cut, so that a line stays a line.
+ */
+#include "engine/audit.h"
+
+#include "access/redact.h"
+#include "access/user.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/conn.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+
+enum { WORDS_BYTES = 400, WORD_BYTES = 100, KINDS = CMD_ID_COUNT + 1 };
+
+/* The lines of one second, for each command and for logins. */
+static struct {
+    uint64_t second;
+    uint64_t logged, left_out;
+} kinds[KINDS];
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* Returns whether one more line of this kind may be logged now. *ret_left_out
+ * gets the number of lines since the last one that might not. */
+static bool
+admits(unsigned kind, uint64_t most, uint64_t *ret_left_out)
+{
+    uint64_t second = clock_mono_ms() / 1000 + 1;
+    bool admitted;
+
+    CHECK(pthread_mutex_lock(&mutex) == 0);
+    if (kinds[kind].second != second) {
+        kinds[kind].second = second;
+        kinds[kind].logged = 0;
+    }
+    admitted = kinds[kind].logged < most;
+    if (admitted) {
+        kinds[kind].logged++;
+        *ret_left_out = kinds[kind].left_out;
+        kinds[kind].left_out = 0;
+    } else {
+        kinds[kind].left_out++;
+    }
+    CHECK(pthread_mutex_unlock(&mutex) == 0);
+    return admitted;
+}
+
+/* Appends a word, escaped and cut. */
+static void
+append_word(struct buf *to, struct slice word)
+{
+    struct slice shown = { word.data,
+                           word.len < WORD_BYTES ? word.len : WORD_BYTES };
+
+    buf_append_escaped(to, shown);
+    if (shown.len < word.len) {
+        buf_append_slice(to, slice_lit("..."));
+    }
+}
+
+/* The name of the user whom ACL SETUSER changes is no secret. */
+static struct slice
+shown_word(const struct request *req, size_t index)
+{
+    return command_id(req->command) == CMD_ID_ACL_SETUSER && index == 2
+               ? req->argv[index]
+               : redact_word(req->command, req->argv, req->argc, index);
+}
+
+static void
+append_words(struct buf *to, const struct request *req)
+{
+    for (size_t i = 0; i < req->argc; i++) {
+        if (to->len > WORDS_BYTES) {
+            buf_append_slice(to, slice_lit(" ..."));
+            return;
+        }
+        buf_append(to, " ", i > 0 ? 1 : 0);
+        append_word(to, shown_word(req, i));
+    }
+}
+
+/* Logs one line. user: who it is, or says that it is. */
+static void
+log_line(const struct request *req, const struct buf *what, struct slice user,
+         const char *result, uint64_t left_out)
+{
+    const struct session *session = req->session;
+    char address[CONN_ADDRESS_MAX] = "";
+    struct buf who = { 0 };
+
+    append_word(&who, user);
+    if (session->conn != NULL) {
+        conn_peer_address(session->conn, address);
+    }
+    if (!what->failed && !who.failed) {
+        log_notice("audit", "audit",
+                   "what=\"%.*s\" user=\"%.*s\" address=\"%s\" name=\"%s\" "
+                   "result=%s left-out=%" PRIu64,
+                   (int)what->len, what->data, (int)who.len, who.data, address,
+                   session->name != NULL ? session->name : "", result,
+                   left_out);
+    }
+    buf_free(&who);
+}
+
+void
+audit_note(const struct request *req, enum err err)
+{
+    const struct user *user = req->session->user;
+    struct buf what = { 0 };
+    uint64_t left_out;
+
+    if (!admits(command_id(req->command), AUDIT_A_SECOND, &left_out)) {
+        return;
+    }
+    append_words(&what, req);
+    log_line(req, &what, user != NULL ? user_name(user) : slice_lit(""),
+             err == OK ? "OK" : err_prefix(err), left_out);
+    buf_free(&what);
+}
+
+void
+audit_failed_login(const struct request *req, struct slice user)
+{
+    struct buf what = { 0 };
+    uint64_t left_out;
+
+    if (admits(CMD_ID_COUNT, AUDIT_LOGINS_A_SECOND, &left_out)) {
+        buf_append_slice(&what, slice_lit("login"));
+        log_line(req, &what, user, err_prefix(ERR_WRONGPASS), left_out);
+        buf_free(&what);
+    }
+}

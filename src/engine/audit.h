@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Lines of the log about who administers the server: commands of rows with
+ * CMD_AUDITED, with their user, address, client name and result, and failed
+ * logins. Of one command at most AUDIT_A_SECOND are logged in a second; the
+ * next line tells how many were left out. Any loop.
+ */
+#pragma once
+
+#include "engine/request.h"
+
+enum { AUDIT_A_SECOND = 10, AUDIT_LOGINS_A_SECOND = 1000 };
+
+/* Logs a command that has run for a client. err: its result. */
+void audit_note(const struct request *req, enum err err);
+
+/* Logs a failed login as this user. The caller calls it once a second for each
+ * address (access/auth_delay.h). */
+void audit_failed_login(const struct request *req, struct slice user);

@@ -2,7 +2,7 @@
 #
 # CONFIG GET, SET and RESETSTAT with the names that Redis has too.
 @oracle
-@server --appendfsync everysec
+@server --appendfsync everysec --databases 16
 > CONFIG
 < -ERR wrong number of arguments for 'config' command
 > CONFIG NOPE

@@ -2,6 +2,7 @@
 #
 # COPY source destination [DB n] [REPLACE].
 @oracle
+@server --databases 16
 @key k
 > COPY
 < -ERR wrong number of arguments for 'copy' command

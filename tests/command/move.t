@@ -2,6 +2,7 @@
 #
 # MOVE key db.
 @oracle
+@server --databases 16
 @key k
 > MOVE
 < -ERR wrong number of arguments for 'move' command

@@ -528,7 +528,8 @@ def test_a_torn_tail_is_no_damage(data, start_server):
 def test_groups_that_a_start_would_cut_off_can_be_salvaged(data, tmp_path,
                                                            start_server):
     server = start_server("--dir", data.path, "--appendonly", "yes",
-                          "--appendfsync", "no")
+                          "--appendfsync", "no",
+                          "--auto-aof-rewrite-percentage", "0")
     more = ["n%d" % i for i in range(10)]
     with server.conn() as conn:
         for key in more:

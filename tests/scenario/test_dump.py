@@ -366,7 +366,7 @@ def test_waitaof_waits_for_the_disk(folder):
 
 
 def test_bgrewriteaof_rewrites_the_journal(folder):
-    server = folder("--appendonly", "yes")
+    server = folder("--appendonly", "yes", "--auto-aof-rewrite-percentage", "0")
     with server.conn() as conn:
         fill(conn, "k")
         for i in range(200):

@@ -293,7 +293,8 @@ def test_every_field_of_redis_is_present_or_omitted_for_a_reason(
 # Redis returns 0 for these, and so does this server where it lacks the
 # feature. All other counters must not stay 0.
 def test_counted_fields_count(start_server):
-    server = start_server("--save", "", "--maxmemory-policy", "noeviction")
+    server = start_server("--save", "", "--maxmemory-policy", "noeviction",
+                          "--auto-aof-rewrite-percentage", "0")
     with server.conn() as conn:
         conn.call("BF.ADD", "k", "a")
         conn.call("PEXPIRE", "k", 1)

@@ -48,10 +48,12 @@ tell_one(struct request *req, const struct bloom *bloom, struct bloom_hash hash,
          bool added, bool created)
 {
     bloom_make_notify(req, added, created);
-    pairs_tell(req, &(struct pairs){ .bloom = bloom,
-                                     .hashes = &hash,
-                                     .changed = &added,
-                                     .count = 1 });
+    if (added) {
+        pairs_tell(req, &(struct pairs){ .bloom = bloom,
+                                         .hashes = &hash,
+                                         .changed = &added,
+                                         .count = 1 });
+    }
 }
 
 /* Adds a hashed item to a filter, and replies. */
@@ -64,7 +66,7 @@ add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash,
     enum bloom_status status =
         bloom_add(bloom, bloom_make_env(req), hash, &added);
 
-    if (observe_any(req)) {
+    if (observe_any(req) && (added || observe_is_on(req))) {
         tell_one(req, bloom, hash, added, created);
     }
     if (status != BLOOM_OK) {
@@ -182,27 +184,27 @@ use_again(struct request *req, uint32_t count)
     }
 }
 
-/* Adds the effect of each request that has added its item, and reports the
- * changes. */
-static void
-pass_on(struct request *req, const struct slice *argv,
-        const struct pairs *pairs)
+/* Reports adds of many items to those who observe. */
+__attribute__((noinline)) static void
+tell_many(struct request *req, const struct pairs *pairs)
 {
-    bool observed = observe_any(req);
-    bool notifies = observed && observe_is_on(req);
+    for (size_t i = 0; i < pairs->count && observe_is_on(req); i++) {
+        bloom_make_notify_slow(req, pairs->changed[i], false);
+    }
+    pairs_tell(req, pairs);
+}
 
-    for (size_t i = 0; i < pairs->count; i++) {
-        if (__builtin_expect(notifies, 0)) {
-            bloom_make_notify_slow(req, pairs->changed[i], false);
-        }
-        if (pairs->changed[i]) {
-            req->argv = argv + i * WORDS;
+/* Adds the effect of each request that has added its item. */
+static void
+pass_on(struct request *req, const struct slice *argv, const bool *added,
+        uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (added[i]) {
+            req->argv = argv + (size_t)i * WORDS;
             req->dirty = 1;
             effect_add(req);
         }
-    }
-    if (__builtin_expect(observed, 0)) {
-        pairs_tell(req, pairs);
     }
 }
 
@@ -281,12 +283,14 @@ cmd_bf_add_many(struct request *req, const struct slice *argv, uint32_t count)
         keyspace_account(&before, &after);
     }
     use_again(req, (uint32_t)done);
-    if (req->service->journal != NULL || observe_any(req)) {
-        pass_on(req, argv,
-                &(struct pairs){ .bloom = bloom,
-                                 .hashes = hashes,
-                                 .changed = added,
-                                 .count = done });
+    if (observe_any(req)) {
+        tell_many(req, &(struct pairs){ .bloom = bloom,
+                                        .hashes = hashes,
+                                        .changed = added,
+                                        .count = done });
+    }
+    if (req->service->journal != NULL) {
+        pass_on(req, argv, added, (uint32_t)done);
     } else {
         metric_add(METRIC_CHANGES, (int64_t)(after.items - before.items));
     }

@@ -94,6 +94,7 @@ FUZZ     := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH    := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
 SHIM     := $(B)/tests/shim.so
 STILL    := $(B)/bench/still.so
+PROBE    := $(B)/tests/local/local_probe
 
 all: $(SERVER) $(CHECK) $(LOAD) library ## Build the server, its tools and the library
 	@:
@@ -199,11 +200,16 @@ $(STILL): bench/preload/still.c Makefile
 	@echo "  CC    $@"
 	$(Q)$(PRELOAD) -o $@ $<
 
+# A copy of a filter in a program, for behaviour tests.
+$(PROBE): $(PROBE).o $(B)/liblocal.a $(B)/libcore.a $(B)/libclient.a $(B)/libtls.a $(B)/libproto.a $(B)/libbase.a
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(TEST_LDFLAGS) -o $@ $^ $(shell pkg-config --libs libxxhash libssl libcrypto) -lm
+
 $(B)/bench/%: $(B)/bench/%.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
--include $(OBJS:.o=.d) $(LIBOBJS:.o=.d) $(UNIT:=.d) $(HELPERS:.o=.d) $(FUZZ:=.d) $(BENCH:=.d)
+-include $(OBJS:.o=.d) $(LIBOBJS:.o=.d) $(UNIT:=.d) $(HELPERS:.o=.d) $(FUZZ:=.d) $(PROBE:=.d) $(BENCH:=.d)
 
 # Redis and Valkey, which tests and the demo of a cluster use.
 PEERS := build/redis/usr/bin/redis-server
@@ -316,7 +322,7 @@ deb-check: deb deps-deb-check ## Install, upgrade and remove the packages in a n
 
 # ---- tests -------------------------------------------------------------------
 # One recipe for every mode: tests/run runs the programs under build/<mode>.
-TESTED := $(SERVER) $(CHECK) $(LOAD) $(SHIM) $(UNIT) $(FUZZ)
+TESTED := $(SERVER) $(CHECK) $(LOAD) $(SHIM) $(PROBE) $(UNIT) $(FUZZ)
 
 $(PEERS): tests/peers
 	tests/peers
@@ -460,7 +466,7 @@ bench-all: bench $(PEERS) ## Run bench, then the longer parts: journal, snapshot
 
 # ---- lint and documents ------------------------------------------------------
 C_FILES := $(wildcard src/*/*.[ch] include/bloomery/*.h tests/unit/*.[ch] \
-	tests/unit/*/*.[ch] tests/fuzz/*.[ch] tests/shim/*.[ch] bench/*.[ch] examples/*.c \
+	tests/unit/*/*.[ch] tests/fuzz/*.[ch] tests/shim/*.[ch] bench/*.[ch] examples/*.c tests/local/*.c \
 	bench/preload/*.[ch])
 
 # How far clang's analyzer follows one function. Its own default is 225000, which

@@ -525,23 +525,23 @@ uint64_t
 pubsub_feed_send(struct pubsub *pubsub, struct loop *loop, uint64_t until_ns)
 {
     struct feeding *feeding = &pubsub->slots[loop->index].feeding;
-    uint64_t began_ns;
     uint64_t now_ns;
+    uint64_t cpu_ns;
 
     if (feeding->first == NULL && !feeding->sending) {
         return 0;
     }
-    began_ns = clock_mono_ns();
-    if (!feeding->sending && began_ns < feeding->due_ns) {
+    now_ns = clock_mono_ns();
+    if (!feeding->sending && now_ns < feeding->due_ns) {
         return feeding->due_ns;
     }
+    cpu_ns = clock_thread_cpu_ns(); /* other processes cost no rest */
     feeding->sending = !send_all(feeding, loop, until_ns);
-    now_ns = clock_mono_ns();
-    feeding->took_ns += now_ns - began_ns;
+    feeding->took_ns += clock_thread_cpu_ns() - cpu_ns;
     if (feeding->sending) {
-        return began_ns;
+        return now_ns;
     }
-    feeding->rests_until_ns = now_ns + RESTS * feeding->took_ns;
+    feeding->rests_until_ns = clock_mono_ns() + RESTS * feeding->took_ns;
     feeding->took_ns = 0;
     return 0;
 }

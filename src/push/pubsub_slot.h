@@ -83,7 +83,7 @@ struct feeding {
     struct subscription *next;     /* to this one next */
     uint64_t due_ns;               /* when the first one may be sent */
     uint64_t rests_until_ns;       /* nothing is sent before */
-    uint64_t took_ns;              /* to send, since the last rest */
+    uint64_t took_ns;              /* CPU, to send, since the last rest */
 };
 
 struct slot {

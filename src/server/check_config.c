@@ -6,10 +6,10 @@
 #include "base/buf.h"
 #include "command/rows.h"
 #include "conf/conf_load.h"
+#include "conf/conf_tls.h"
 #include "engine/role.h"
 #include "persist/directory.h"
 #include "server/exit_status.h"
-#include "server/own_tls.h"
 #include "server/own_users.h"
 
 #include <stdio.h>
@@ -68,7 +68,7 @@ static bool
 check_tls(const struct conf *conf, struct buf *ret_reason)
 {
     const struct tls_settings settings =
-        own_tls_settings(conf, conf->tls_port > 0);
+        conf_tls_settings(conf, conf->tls_port > 0);
     struct tls_contexts contexts;
     char reason[TLS_REASON_MAX];
     bool good;

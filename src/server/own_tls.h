@@ -12,10 +12,6 @@ struct conf;
 struct conf_changes;
 struct server;
 
-/* Returns the settings of a server; the texts are those of conf. serves: it
- * listens for TLS. */
-struct tls_settings own_tls_settings(const struct conf *conf, bool serves);
-
 /* Reads the files that `conf` names and puts its TLS options in force, or says
  * why it cannot and changes nothing. Does nothing where neither tls-port nor
  * tls-replication is set. */

@@ -10,10 +10,10 @@
 #include "client/client_dial.h"
 #include "conf/conf_file.h"
 #include "conf/conf_load.h"
+#include "conf/conf_tls.h"
 #include "proto/compose.h"
 #include "proto/resp.h"
 #include "server/exit_status.h"
-#include "server/own_tls.h"
 #include "server/readiness.h"
 #include "tls/tls.h"
 
@@ -263,7 +263,7 @@ static bool
 begin_tls(struct ping *ping)
 {
     const struct conf *conf = ping->conf;
-    struct tls_settings settings = own_tls_settings(conf, false);
+    struct tls_settings settings = conf_tls_settings(conf, false);
 
     settings.dials = true;
     settings.check_names = false;

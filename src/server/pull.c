@@ -3,6 +3,7 @@
  * The queue of pulls, their claims, and the end of each.
  */
 #include "server/pull.h"
+#include "server/server_state.h"
 
 #include "base/log.h"
 #include "base/mem.h"

@@ -4,6 +4,7 @@
  */
 #include "server/pull.h"
 #include "server/pull_state.h"
+#include "server/server_state.h"
 
 const char *
 pull_state_name(enum pull_state state)

@@ -14,6 +14,7 @@
 #include "server/pull_log.h"
 #include "server/pull_state.h"
 #include "server/secrets.h"
+#include "server/server_state.h"
 
 #include <stdio.h>
 

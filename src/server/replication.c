@@ -24,6 +24,7 @@
 #include "server/replication_state.h"
 #include "server/role_change.h"
 #include "server/secrets.h"
+#include "server/server_state.h"
 #include "server/slot_drop.h"
 #include "server/slot_orders.h"
 

@@ -22,16 +22,19 @@
 #pragma once
 
 #include "base/run_clock.h"
+#include "engine/loop0.h"
 #include "engine/role.h"
+#include "journal/journal.h"
 #include "keyspace/gate.h"
 #include "net/link.h"
+#include "net/loop.h"
+#include "persist/persist.h"
 #include "repl/backlog.h"
 #include "repl/primary.h"
 #include "repl/replica.h"
 #include "replay/apply.h"
 #include "server/merge_state.h"
 #include "server/role_file.h"
-#include "server/server_state.h"
 #include "server/upstream.h"
 #include "snapshot/transfer.h"
 
@@ -40,6 +43,7 @@
 struct follower;
 struct merge;
 struct pulls;
+struct server;
 struct slot_drop;
 struct slot_orders;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/sidecar_let_go.h"
+#include "server/server_state.h"
 
 #include "base/log.h"
 #include "cluster/fence_order.h"

@@ -13,6 +13,7 @@
 #include "server/kept_file.h"
 #include "server/neighbour.h"
 #include "server/replication_state.h"
+#include "server/server_state.h"
 #include "server/sidecar_inquiry.h"
 #include "server/sidecar_mode_state.h"
 #include "server/sidecar_owner.h"

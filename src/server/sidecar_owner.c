@@ -20,6 +20,7 @@
 #include "server/outgoing.h"
 #include "server/pull.h"
 #include "server/replication_state.h"
+#include "server/server_state.h"
 #include "server/sidecar_asks.h"
 #include "server/sidecar_inquiry.h"
 #include "server/sidecar_let_go.h"

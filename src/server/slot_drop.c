@@ -8,6 +8,7 @@
 #include "replay/inject.h"
 #include "server/following.h"
 #include "server/replication_state.h"
+#include "server/server_state.h"
 #include "server/sweep.h"
 
 enum { PAUSE_MS = 1, PAUSE_FAILED_MS = 200 };

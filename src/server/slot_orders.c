@@ -8,6 +8,7 @@
 #include "keyspace/key_hash.h"
 #include "server/pull.h"
 #include "server/replication_state.h"
+#include "server/server_state.h"
 #include "server/sidecar_mode.h"
 #include "server/slot_drop.h"
 

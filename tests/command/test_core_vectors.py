@@ -104,8 +104,9 @@ INTENDED = {
         r'usedby=\[\],using=\[\],options=\[\]\\r\\n(\\r\\n# bf_bloom_core_.*)?"',
         VERSIONS + "; its figures stand there too"),
     "CLIENT INFO": (
-        r'=?"(txt:)?id=.* redir=-1 resp=[23] lib-name= lib-ver=\\n"',
-        "the fields of 7.2 for CLIENT SETINFO, which clients send"),
+        r'=?"(txt:)?id=.* redir=-1 resp=[23] filters=0 lib-name= lib-ver=\\n"',
+        "the fields of 7.2 for CLIENT SETINFO, which clients send, and of "
+        "subscriptions to filters"),
     "LOLWUT": (r'=?"(txt:)?[^"]*Bloomery ver\. [^"]*\\n"',
                "the program has a name of its own"),
     "COPY nr nr2": (":1", "filters can be copied"),

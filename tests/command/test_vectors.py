@@ -69,6 +69,10 @@ def has_categories(theirs, ours):
     return ours == theirs.replace(at + b"*0\r\n", at + own, 1)
 
 
+def takes_more(theirs, ours):
+    return has_categories(theirs.replace(b"\r\n:3\r\n", b"\r\n:-3\r\n", 1), ours)
+
+
 SENTENCES = rb"(summary|complexity)\r\n\$(\d+)\r\n([^\r]+)\r\n"
 
 
@@ -123,6 +127,7 @@ INTENDED = [
         rb"( incarnation:\d+)|0x[0-9a-f]+|(?<=:)\d+",
         lambda found: b"" if found[1] else b"?"),
      "an address, sizes and times, and which life of the key it is"),
+    (r"COMMAND INFO bf\.scandump", takes_more, "an argument more"),
     (r"COMMAND INFO bf\.\w+", has_categories, "the recording has none"),
     (r"COMMAND DOCS bf\.insert", has_more_arguments,
      "the time to live of a new filter"),

@@ -57,8 +57,7 @@ static void
 enter(struct sidecar *sidecar, enum claim_state state, uint64_t now_ms)
 {
     static const uint8_t next[] = {
-        [CLAIM_NONE] = 1 << CLAIM_FENCES | 1 << CLAIM_ASKS | 1 << CLAIM_PULLS |
-                       1 << CLAIM_KEEPS,
+        [CLAIM_NONE] = 1 << CLAIM_FENCES | 1 << CLAIM_ASKS | 1 << CLAIM_KEEPS,
         [CLAIM_ASKS] = 1 << CLAIM_NONE | 1 << CLAIM_KEEPS | 1 << CLAIM_PULLS |
                        1 << CLAIM_DRAINS,
         [CLAIM_PULLS] = 1 << CLAIM_NONE | 1 << CLAIM_FENCES | 1 << CLAIM_DRAINS,
@@ -126,7 +125,6 @@ keep(struct sidecar *sidecar, uint64_t now_ms)
         claim->epoch = claim->raised;
     }
     claim->ticket = 0;
-    sidecar->hooks.release(sidecar->hooks.ctx, &claim->set);
     sidecar->hooks.where(sidecar->hooks.ctx, history, &claim->here);
     enter(sidecar, CLAIM_KEEPS, now_ms);
     write_claim(sidecar, now_ms);
@@ -533,21 +531,6 @@ decide(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
     return decide_found(sidecar, slot, now_ms);
 }
 
-/* Claims the slots, or those of them that are copied already. */
-static void
-claim_from(struct sidecar *sidecar, uint64_t now_ms)
-{
-    struct claim *claim = &sidecar->claim;
-
-    if (sidecar->hooks.copies(sidecar->hooks.ctx, claim->source, &claim->set)) {
-        enter(sidecar, CLAIM_PULLS, now_ms);
-        pull(sidecar);
-    } else {
-        enter(sidecar, CLAIM_ASKS, now_ms);
-        ask(sidecar, SIDECAR_ASK_FENCE_EMPTY);
-    }
-}
-
 /* Looks at all wanted slots, and begins with the first source. */
 static void
 pick(struct sidecar *sidecar, uint64_t now_ms)
@@ -589,7 +572,8 @@ pick(struct sidecar *sidecar, uint64_t now_ms)
         begin(sidecar, sidecar->peers[source].id, &sets[WANT_CLAIM]);
         survey_separate(sidecar);
         sidecar_separate_raised(sidecar);
-        claim_from(sidecar, now_ms);
+        enter(sidecar, CLAIM_ASKS, now_ms);
+        ask(sidecar, SIDECAR_ASK_FENCE_EMPTY);
     }
 }
 

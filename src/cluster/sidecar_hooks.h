@@ -140,21 +140,16 @@ struct sidecar_hooks {
     void (*store)(void *ctx);
     /* Asks; sidecar_answered follows, once, and not before this returns. */
     void (*ask)(void *ctx, const struct sidecar_ask *ask);
-    /* Keeps of the slots those that have been copied from the daemon beside
-     * that node, ahead of their claim. Returns whether any are left. */
-    bool (*copies)(void *ctx, const char *node, struct slot_set *set);
     /* Whether keys of these slots may be here. */
     bool (*has_keys)(void *ctx, const struct slot_set *set);
-    /* Begins to fetch slots from the daemon beside a node, or goes on with what
-     * `copies` has found: sidecar_pull_is_near follows when it has nearly all,
+    /* Begins to fetch slots from the daemon beside a node:
+     * sidecar_pull_is_near follows when it has nearly all,
      * sidecar_pull_broke when the link has ended before that, and
      * sidecar_pull_ended in any case. _until says that the source was fenced at
      * this position. After _cancel there is no event any more. */
     void (*pull)(void *ctx, const char *node, const struct slot_set *set);
     void (*pull_until)(void *ctx, const char *history, uint64_t position);
     void (*pull_cancel)(void *ctx);
-    /* These slots are held now: nothing copies them any more. */
-    void (*release)(void *ctx, const struct slot_set *set);
     /* Writes the holdings to the disk. Returns a ticket, and whether that text
      * is there. */
     uint64_t (*keep)(void *ctx, const struct holdings *holdings);

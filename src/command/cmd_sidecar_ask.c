@@ -2,7 +2,8 @@
  *
  * SIDECAR HOLDINGS and FENCE: what daemons of a cluster ask each other
  * (cluster/sidecar.h); FORCE-SERVE and LET-GO: what an operator may say about
- * slots. Loop 0 decides; all but HOLDINGS wait for it.
+ * slots. Loop 0 decides; all but HOLDINGS wait for it. STATUS: the lines of
+ * INFO about transfers of slots.
  */
 #include "base/mem.h"
 #include "cluster/fence_order.h"
@@ -273,4 +274,25 @@ enum err
 cmd_sidecar_let_go(struct request *req)
 {
     return say_of_slots(req, SIDECAR_ASK_LET_GO);
+}
+
+/* ---- STATUS -------------------------------------------------------------- */
+
+/* SIDECAR STATUS */
+enum err
+cmd_sidecar_status(struct request *req)
+{
+    const struct service *service = req->service;
+    struct buf text = { 0 };
+
+    if (service->slots.describe != NULL) {
+        service->slots.describe(service->ctx, &text);
+    }
+    if (text.failed) {
+        buf_free(&text);
+        return ERR_NOMEM;
+    }
+    reply_verbatim(req->reply, buf_slice(&text));
+    buf_free(&text);
+    return OK;
 }

@@ -119,23 +119,10 @@ struct slot_transfers {
     uint64_t age_ms;      /* since it began to run */
 };
 
-/* What SIDECAR asks about slots that this server takes over or lets go, from
- * any thread, inside a section of the gate; NULL where there are no loops. ctx
+/* What is asked about slots that this server takes over or lets go, from any
+ * thread, inside a section of the gate; NULL where there are no loops. ctx
  * is the service's. */
 struct slot_calls {
-    /* Begins to take slots over from another server. False: refused, with the
-     * reason. */
-    bool (*prepare)(void *ctx, const struct slot_set *slots, struct slice host,
-                    unsigned port, char *ret_reason, size_t size);
-    /* Gives up to take these slots over, and deletes their keys here. False:
-     * refused, with the reason. */
-    bool (*abandon)(void *ctx, const struct slot_set *slots, char *ret_reason,
-                    size_t size);
-    /* The source takes no more writes on these slots behind this position of
-     * its log: the taking over ends there. False: refused, with the reason. */
-    bool (*finish)(void *ctx, const struct slot_set *slots,
-                   struct slice history, uint64_t position, char *ret_reason,
-                   size_t size);
     /* Appends a line of INFO for each transfer. */
     void (*describe)(void *ctx, struct buf *text);
     /* The same as figures. */

@@ -23,12 +23,13 @@ enum {
     SLICE_NS = 500000 /* of adoption, between turns of loop 0 */
 };
 
-/* Whether pulls may write. Inside the gate: a replica's log is its primary's.
+/* Whether the pull may write. Inside the gate: a replica's log is its
+ * primary's.
  */
 static bool
-may_write(const struct pulls *pulls)
+may_write(const struct pull *pull)
 {
-    return !pulls->r->server->service.role.replica;
+    return !pull->r->server->service.role.replica;
 }
 
 /* ---- the link ------------------------------------------------------------ */
@@ -37,45 +38,45 @@ static void
 dial(void *ctx, uint64_t number, const char *host, unsigned port,
      uint64_t timeout_ms)
 {
-    struct pulls *pulls = ctx;
+    struct pull *pull = ctx;
 
-    upstream_dial(&pulls->up, number, host, port, timeout_ms);
+    upstream_dial(&pull->up, number, host, port, timeout_ms);
 }
 
 static bool
 send_bytes(void *ctx, uint64_t number, struct slice bytes)
 {
-    struct pulls *pulls = ctx;
+    struct pull *pull = ctx;
 
-    return upstream_send(&pulls->up, number, bytes);
+    return upstream_send(&pull->up, number, bytes);
 }
 
 static void
 close_link(void *ctx, uint64_t number)
 {
-    struct pulls *pulls = ctx;
+    struct pull *pull = ctx;
 
-    upstream_close(&pulls->up, number);
+    upstream_close(&pull->up, number);
 }
 
 static void
 pause_link(void *ctx, uint64_t number, bool paused)
 {
-    struct pulls *pulls = ctx;
+    struct pull *pull = ctx;
 
-    upstream_pause(&pulls->up, number, paused);
+    upstream_pause(&pull->up, number, paused);
 }
 
 static void
 where(void *ctx, struct replica_place *ret_place)
 {
-    const struct pulls *pulls = ctx;
+    const struct pull *pull = ctx;
 
-    if (pulls->follows) {
-        memcpy(ret_place->history, pulls->arriving.history,
+    if (pull->follows) {
+        memcpy(ret_place->history, pull->arriving.history,
                sizeof(ret_place->history));
-        ret_place->position = pulls->position;
-        ret_place->sequence = pulls->sequence;
+        ret_place->position = pull->position;
+        ret_place->sequence = pull->sequence;
     }
 }
 
@@ -95,44 +96,44 @@ chained(void *ctx)
 /* ---- groups -------------------------------------------------------------- */
 
 static void
-note_lag(struct pulls *pulls, const struct wire_piece *group)
+note_lag(struct pull *pull, const struct wire_piece *group)
 {
     uint64_t sealed_ms = group_seal_time(group->seal);
     uint64_t now_ms = clock_wall_ms();
 
-    pulls->lag_ms = now_ms > sealed_ms ? now_ms - sealed_ms : 0;
+    pull->lag_ms = now_ms > sealed_ms ? now_ms - sealed_ms : 0;
 }
 
 static enum replica_applied
 apply(void *ctx, const struct wire_piece *group, char *ret_reason,
       size_t reason_size)
 {
-    struct pulls *pulls = ctx;
-    struct gate *gate = replication_gate(pulls->r);
+    struct pull *pull = ctx;
+    struct gate *gate = replication_gate(pull->r);
     enum replica_applied applied = REPLICA_LATER;
 
     if (secrets_are_missing(group->value, ret_reason, reason_size)) {
         return REPLICA_RENEW;
     }
-    if (!following_has_room(pulls->r)) {
-        pulls->waits_for_room = true;
+    if (!following_has_room(pull->r)) {
+        pull->waits_for_room = true;
         return REPLICA_LATER;
     }
     gate_enter(gate, 0);
-    if (may_write(pulls)) { /* else the pull ends soon */
-        applied = pull_log_group(pulls->log, group->value, pulls->position,
+    if (may_write(pull)) { /* else the pull ends soon */
+        applied = pull_log_group(pull->log, group->value, pull->position,
                                  group->sequence, ret_reason, reason_size)
                       ? REPLICA_APPLIED
                       : REPLICA_REFUSED;
     }
     gate_leave(gate, 0);
-    inject_wake(pulls->inject);
+    inject_wake(pull->inject);
     if (applied == REPLICA_APPLIED) {
-        pulls->position += group->value.len + GROUP_SEAL_BYTES;
-        pulls->sequence = group->sequence;
-        note_lag(pulls, group);
+        pull->position += group->value.len + GROUP_SEAL_BYTES;
+        pull->sequence = group->sequence;
+        note_lag(pull, group);
     } else if (applied == REPLICA_REFUSED) {
-        pulls->follows = false;
+        pull->follows = false;
     }
     return applied;
 }
@@ -142,75 +143,75 @@ apply(void *ctx, const struct wire_piece *group, char *ret_reason,
 static void
 on_transfer_poke(void *ctx)
 {
-    struct pulls *pulls = ctx;
+    struct pull *pull = ctx;
 
-    (void)uv_async_send(&pulls->r->poke);
+    (void)uv_async_send(&pull->r->poke);
 }
 
 static void
-forget_load(struct pulls *pulls)
+forget_load(struct pull *pull)
 {
-    transfer_free(pulls->transfer);
-    adoption_free(pulls->adoption);
-    pull_log_free(pulls->log);
-    pulls->transfer = NULL;
-    pulls->adoption = NULL;
-    pulls->log = NULL;
-    pulls->complete = pulls->follows = pulls->waits_for_room = false;
-    pulls->durable_at = 0;
-    pulls->keys = pulls->bytes = pulls->lag_ms = 0;
+    transfer_free(pull->transfer);
+    adoption_free(pull->adoption);
+    pull_log_free(pull->log);
+    pull->transfer = NULL;
+    pull->adoption = NULL;
+    pull->log = NULL;
+    pull->complete = pull->follows = pull->waits_for_room = false;
+    pull->durable_at = 0;
+    pull->keys = pull->bytes = pull->lag_ms = 0;
 }
 
 static bool
 load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
            size_t reason_size)
 {
-    struct pulls *pulls = ctx;
-    struct server *server = pulls->r->server;
+    struct pull *pull = ctx;
+    struct server *server = pull->r->server;
     struct transfer_options options = {
         .keyspace = { .threads = server->threads,
                       .databases = (unsigned)server->conf.databases },
         .present = server->service.keyspace,
         .env = &server->service.obey_env,
         .completion = &complete_calls,
-        .part = &pulls->part,
+        .part = &pull->part,
         .queue_bytes = QUEUE_BYTES,
         .poke = on_transfer_poke,
-        .ctx = pulls
+        .ctx = pull
     };
 
-    forget_load(pulls);
-    pulls->attempts++;
-    pulls->arriving = *answer;
-    pulls->transfer = transfer_new(&options);
-    if (pulls->transfer == NULL) {
+    forget_load(pull);
+    pull->attempts++;
+    pull->arriving = *answer;
+    pull->transfer = transfer_new(&options);
+    if (pull->transfer == NULL) {
         (void)snprintf(ret_reason, reason_size,
                        "there is no memory or no thread to load it");
     }
-    return pulls->transfer != NULL;
+    return pull->transfer != NULL;
 }
 
 static bool
 load_bytes(void *ctx, struct slice bytes)
 {
-    struct pulls *pulls = ctx;
+    struct pull *pull = ctx;
 
-    CHECK(pulls->transfer != NULL && !pulls->complete);
-    pulls->bytes += bytes.len;
-    if (transfer_put(pulls->transfer, bytes)) {
+    CHECK(pull->transfer != NULL && !pull->complete);
+    pull->bytes += bytes.len;
+    if (transfer_put(pull->transfer, bytes)) {
         return true;
     }
-    pulls->waits_for_room = true;
+    pull->waits_for_room = true;
     return false;
 }
 
 static void
 load_end(void *ctx)
 {
-    struct pulls *pulls = ctx;
+    struct pull *pull = ctx;
 
-    pulls->complete = true;
-    transfer_finish(pulls->transfer);
+    pull->complete = true;
+    transfer_finish(pull->transfer);
 }
 
 static void
@@ -220,148 +221,129 @@ load_cancel(void *ctx)
 }
 
 static void
-fail_load(struct pulls *pulls, const char *reason)
+fail_load(struct pull *pull, const char *reason)
 {
-    forget_load(pulls);
-    replica_loaded(pulls->replica, false, reason, replication_now_ms());
+    forget_load(pull);
+    replica_loaded(pull->replica, false, reason, replication_now_ms());
 }
 
 /* The snapshot is loaded: its keys are to become ours. */
 static void
-begin_adoption(struct pulls *pulls)
+begin_adoption(struct pull *pull)
 {
-    struct keyspace *ks = pulls->r->server->service.keyspace;
-    struct keyspace *fresh = transfer_take(pulls->transfer, &pulls->stamp);
+    struct keyspace *ks = pull->r->server->service.keyspace;
+    struct keyspace *fresh = transfer_take(pull->transfer, &pull->stamp);
 
-    transfer_free(pulls->transfer);
-    pulls->transfer = NULL;
-    pulls->adoption = adoption_new(fresh, ks, pulls->inject, &pulls->slots);
+    transfer_free(pull->transfer);
+    pull->transfer = NULL;
+    pull->adoption = adoption_new(fresh, ks, pull->inject, &pull->slots);
 }
 
 static void
-look_at_transfer(struct pulls *pulls)
+look_at_transfer(struct pull *pull)
 {
     char reason[STATUS_TEXT_MAX];
 
-    switch (transfer_poll(pulls->transfer, reason, sizeof(reason))) {
+    switch (transfer_poll(pull->transfer, reason, sizeof(reason))) {
     case TRANSFER_RUNS:
         break;
     case TRANSFER_LOADED:
-        if (pulls->complete) {
-            begin_adoption(pulls);
+        if (pull->complete) {
+            begin_adoption(pull);
         }
         break;
     case TRANSFER_FAILED:
-        fail_load(pulls, reason);
+        fail_load(pull, reason);
         break;
     }
 }
 
 static void
-end_adoption(struct pulls *pulls)
+end_adoption(struct pull *pull)
 {
-    struct keyspace *ks = pulls->r->server->service.keyspace;
+    struct keyspace *ks = pull->r->server->service.keyspace;
 
-    adoption_free(pulls->adoption);
-    pulls->adoption = NULL;
-    pulls->log = pull_log_new(pulls->inject, ks, &pulls->slots);
-    pulls->position = pulls->stamp.position;
-    pulls->sequence = pulls->stamp.sequence;
-    pulls->follows = true;
+    adoption_free(pull->adoption);
+    pull->adoption = NULL;
+    pull->log = pull_log_new(pull->inject, ks, &pull->slots);
+    pull->position = pull->stamp.position;
+    pull->sequence = pull->stamp.sequence;
+    pull->follows = true;
     log_notice("server.pull", "took the keys of slots over",
                "slots=%u keys=%llu bytes=%llu position=%llu",
-               slot_set_count(&pulls->slots), (unsigned long long)pulls->keys,
-               (unsigned long long)pulls->bytes,
-               (unsigned long long)pulls->position);
-    replica_loaded(pulls->replica, true, "", replication_now_ms());
+               slot_set_count(&pull->slots), (unsigned long long)pull->keys,
+               (unsigned long long)pull->bytes,
+               (unsigned long long)pull->position);
+    replica_loaded(pull->replica, true, "", replication_now_ms());
 }
 
 static void
-adopt(struct pulls *pulls)
+adopt(struct pull *pull)
 {
-    struct gate *gate = replication_gate(pulls->r);
+    struct gate *gate = replication_gate(pull->r);
     enum adoption_state state = ADOPTION_RUNS;
     char reason[STATUS_TEXT_MAX];
 
-    if (!following_has_room(pulls->r)) {
+    if (!following_has_room(pull->r)) {
         return; /* the next tick tries again */
     }
     gate_enter(gate, 0);
-    if (may_write(pulls)) {
-        state =
-            adoption_step(pulls->adoption, SLICE_NS, reason, sizeof(reason));
+    if (may_write(pull)) {
+        state = adoption_step(pull->adoption, SLICE_NS, reason, sizeof(reason));
     }
     gate_leave(gate, 0);
-    inject_wake(pulls->inject);
-    pulls->keys = adoption_keys(pulls->adoption);
-    pulls->bytes = adoption_bytes(pulls->adoption);
+    inject_wake(pull->inject);
+    pull->keys = adoption_keys(pull->adoption);
+    pull->bytes = adoption_bytes(pull->adoption);
     if (state == ADOPTION_DONE) {
-        end_adoption(pulls);
+        end_adoption(pull);
     } else if (state == ADOPTION_FAILED) {
-        fail_load(pulls, reason);
+        fail_load(pull, reason);
     }
 }
 
 void
-pull_link_look(struct pulls *pulls)
+pull_link_look(struct pull *pull)
 {
-    if (pulls->transfer != NULL) {
-        look_at_transfer(pulls);
+    if (pull->transfer != NULL) {
+        look_at_transfer(pull);
     }
-    if (pulls->adoption != NULL) {
-        adopt(pulls);
+    if (pull->adoption != NULL) {
+        adopt(pull);
     }
-    if (pulls->waits_for_room &&
-        (pulls->transfer == NULL ? following_has_room(pulls->r)
-                                 : transfer_has_room(pulls->transfer))) {
-        pulls->waits_for_room = false;
-        replica_go_on(pulls->replica, replication_now_ms());
+    if (pull->waits_for_room &&
+        (pull->transfer == NULL ? following_has_room(pull->r)
+                                : transfer_has_room(pull->transfer))) {
+        pull->waits_for_room = false;
+        replica_go_on(pull->replica, replication_now_ms());
     }
 }
 
 /* ---- begin and end ------------------------------------------------------- */
 
-/* Says to the source which slots it is about, at the next connection. */
-static void
-set_slots(struct pulls *pulls)
-{
-    pulls->slots = pulls->first->slots;
-    buf_reset(&pulls->text, 4096);
-    slot_set_write(&pulls->text, &pulls->slots);
-    buf_append(&pulls->text, "", 1);
-    CHECK(!pulls->text.failed);
-    replica_set_slots(pulls->replica, pulls->text.data);
-}
-
 void
-pull_link_begin(struct pulls *pulls)
+pull_link_begin(struct pull *pull)
 {
-    const struct pull *pull = pulls->first;
     struct replica_target target = { .host = pull->host, .port = pull->port };
 
-    forget_load(pulls);
-    pulls->attempts = 0;
-    pulls->part =
-        (struct walk_part){ .of = WALK_PART_SLOTS, .slots = &pulls->slots };
-    set_slots(pulls);
-    replica_follow(pulls->replica, &target, replication_now_ms());
+    forget_load(pull);
+    pull->attempts = 0;
+    pull->part =
+        (struct walk_part){ .of = WALK_PART_SLOTS, .slots = &pull->slots };
+    pull->slots = pull->claimed;
+    buf_reset(&pull->text, 4096);
+    slot_set_write(&pull->text, &pull->slots);
+    buf_append(&pull->text, "", 1);
+    CHECK(!pull->text.failed);
+    replica_set_slots(pull->replica, pull->text.data);
+    replica_follow(pull->replica, &target, replication_now_ms());
 }
 
 void
-pull_link_narrow(struct pulls *pulls)
+pull_link_end(struct pull *pull)
 {
-    CHECK(pulls->follows && !slot_set_is_empty(&pulls->first->slots));
-    set_slots(pulls);
-    if (pulls->durable_at > 0) { /* these have all of the log that counts */
-        slot_set_subtract(&pulls->slots, &pulls->first->claim.slots);
-    }
-}
-
-void
-pull_link_end(struct pulls *pulls)
-{
-    replica_stop(pulls->replica);
-    forget_load(pulls);
+    replica_stop(pull->replica);
+    forget_load(pull);
 }
 
 static bool
@@ -374,9 +356,9 @@ wants_secret(void *ctx, uint64_t fingerprint)
 static enum replica_learned
 learn(void *ctx, uint64_t fingerprint, const char *digits)
 {
-    struct pulls *pulls = ctx;
+    struct pull *pull = ctx;
 
-    return secrets_learn(pulls->r->server->persist, fingerprint, digits);
+    return secrets_learn(pull->r->server->persist, fingerprint, digits);
 }
 
 const struct replica_hooks pull_link_hooks = { .dial = dial,

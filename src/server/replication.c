@@ -26,7 +26,7 @@
 #include "server/secrets.h"
 #include "server/server_state.h"
 #include "server/slot_drop.h"
-#include "server/slot_orders.h"
+#include "server/slot_figures.h"
 
 #include <stdio.h>
 
@@ -100,7 +100,7 @@ copy_conf(struct replication *r)
     r->backlog_ttl_ms = (uint64_t)conf->repl_backlog_ttl * 1000;
     r->following.up.keepalive_s = (unsigned)conf->tcp_keepalive;
     r->following.up.uses_tls = r->uses_tls = conf->tls_replication;
-    pulls_set_options(r->pulls, &options, &r->following.up);
+    pull_set_options(r->pull, &options, &r->following.up);
 }
 
 static void
@@ -129,7 +129,7 @@ replication_read_secrets(struct server *server)
 
     if (secrets_reload(server->persist) && r != NULL) {
         replica_hasten(r->replica, replication_now_ms());
-        pulls_hasten(r->pulls);
+        pull_hasten(r->pull);
     }
 }
 
@@ -149,13 +149,12 @@ on_poke(uv_async_t *async)
     merge_look(r->merge);
     following_look(r);
     failover_tick(r);
-    slot_orders_look(r->orders);
     if (atomic_load(&r->loop0->service->ending) ==
         SERVICE_RUNS) { /* else nothing changes data */
-        pulls_look(r->pulls);
+        pull_look(r->pull);
         slot_drop_look(r->drop);
     }
-    slot_orders_publish(r->orders);
+    slot_figures_publish(r->slot_figures);
     outgoing_look(r);
 }
 
@@ -237,12 +236,11 @@ on_tick(uv_timer_t *timer)
     grace_look(r);
     role_change_note_history(r);
     kept_role_update(r);
-    slot_orders_look(r->orders);
     if (atomic_load(&r->loop0->service->ending) == SERVICE_RUNS) {
-        pulls_tick(r->pulls);
+        pull_tick(r->pull);
         slot_drop_look(r->drop);
     }
-    slot_orders_publish(r->orders);
+    slot_figures_publish(r->slot_figures);
     figures_show(r);
 }
 
@@ -257,7 +255,7 @@ replication_reloaded(struct server *server)
         primary_set_history(r->primary, history, r->key);
         replica_distrust(r->replica);
         following_kill(r, "all data was replaced");
-        pulls_begin_anew(r->pulls, "all data was replaced");
+        pull_begin_anew(r->pull, "all data was replaced");
     }
 }
 
@@ -334,9 +332,9 @@ replication_new(struct server *server)
                                          .seal = seal,
                                          .poke = poke,
                                          .ctx = r });
-    r->pulls = pulls_new(r);
+    r->pull = pull_new(r);
     r->drop = slot_drop_new(r);
-    r->orders = slot_orders_new(r);
+    r->slot_figures = slot_figures_new(r);
     r->following.up =
         (struct upstream){ .loop0 = &server->loop0, .replica = r->replica };
     service->replication = (struct replication_calls){
@@ -362,9 +360,9 @@ replication_free(struct replication *r)
     transfer_free(r->following.transfer);
     buf_free(&r->following.held);
     merge_free(r->merge);
-    slot_orders_free(r->orders);
+    slot_figures_free(r->slot_figures);
     slot_drop_free(r->drop);
-    pulls_free(r->pulls);
+    pull_free(r->pull);
     apply_free(r->apply);
     replica_free(r->replica);
     primary_free(r->primary);
@@ -485,7 +483,7 @@ replication_stop(struct server *server)
     r->life = REPLICATION_STOPPED;
     following_end(r);
     merge_stop(r->merge);
-    pulls_stop(r->pulls);
+    pull_stop(r->pull);
     uv_timer_stop(&r->drop_pause);
     primary_drop_all(r->primary, "the server ends");
     followers_close(r);

@@ -14,7 +14,7 @@
  *   pull.c          slots that we take over, with pull_link.c, pull_adopt.c and
  *                   pull_log.c
  *   slot_drop.c     slots whose keys are deleted
- *   slot_orders.c   what SIDECAR asks of these two
+ *   slot_figures.c  what these two show
  *   kept_role.c     the role that a restart finds
  *   grace.c         what a primary cannot know after a start
  *   figures.c       copies for other threads
@@ -42,10 +42,10 @@
 
 struct follower;
 struct merge;
-struct pulls;
+struct pull;
 struct server;
 struct slot_drop;
-struct slot_orders;
+struct slot_figures;
 
 /* A snapshot for our replicas, from the thread that saves through a pipe. It
  * ends when the pipe was read to its end and all was written, in either order:
@@ -175,9 +175,9 @@ struct replication {
     uint64_t merge_journal_bytes; /* 0: there are no merges */
 
     struct merge *merge;
-    struct pulls *pulls;
+    struct pull *pull;
     struct slot_drop *drop;
-    struct slot_orders *orders;
+    struct slot_figures *slot_figures;
 
     bool uses_tls; /* tls-replication */
 

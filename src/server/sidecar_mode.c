@@ -426,48 +426,6 @@ sidecar_mode_write_again(struct server *server)
     }
 }
 
-void
-sidecar_mode_keep_own(const struct server *server, struct slot_set *slots)
-{
-    const struct sidecar_mode *mode = server->sidecar;
-    const struct holdings *holdings;
-
-    if (mode == NULL || mode->topology == NULL) {
-        return;
-    }
-    holdings = sidecar_holdings(mode->sidecar);
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        uint16_t owner = mode->topology->owner[slot];
-
-        if (owner == mode->topology->myself ||
-            (holdings->held[slot] != 0 && owner != TOPOLOGY_NOBODY)) {
-            slot_set_remove(slots, slot);
-        }
-    }
-}
-
-bool
-sidecar_mode_may_copy(const struct server *server, const struct slot_set *slots,
-                      char *ret_reason, size_t reason_size)
-{
-    struct slot_set left = *slots;
-    struct slot_set own = *slots;
-    unsigned at = 0;
-    unsigned first;
-    unsigned last;
-
-    sidecar_mode_keep_own(server, &left);
-    slot_set_subtract(&own, &left);
-    if (!slot_set_next(&own, &at, &first, &last)) {
-        return true;
-    }
-    (void)snprintf(ret_reason, reason_size,
-                   "slot %u is still held here: no daemon has taken it yet, or "
-                   "it was taken a moment ago",
-                   first);
-    return false;
-}
-
 static bool
 may_load(void *ctx, const char *history)
 {

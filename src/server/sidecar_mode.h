@@ -40,17 +40,6 @@ bool sidecar_mode_open(struct server *server);
 /* Writes the file into another data directory, which has the data. */
 void sidecar_mode_write_again(struct server *server);
 
-/* Whether copies of these slots may replace what is here: the node does not own
- * any of them, and another owner's server has taken what this one held. If not,
- * says why. */
-bool sidecar_mode_may_copy(const struct server *server,
-                           const struct slot_set *slots, char *ret_reason,
-                           size_t reason_size);
-
-/* Takes out of a set the slots that the node owns, or that this server holds
- * for the server of their owner. */
-void sidecar_mode_keep_own(const struct server *server, struct slot_set *slots);
-
 /* The journal has written or synced something. Any thread. */
 void sidecar_mode_moved(struct server *server);
 

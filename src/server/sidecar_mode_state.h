@@ -56,8 +56,7 @@ struct sidecar_mode {
     unsigned warned_port; /* for which the log has the warning */
     struct sidecar_report report;
 
-    uint64_t pull; /* the id of the present one; 0: none */
-    bool pull_near;
+    bool pull_near;         /* the present pull has nearly all */
     bool pull_linked;       /* its link has led to something, and */
     unsigned pull_attempts; /* to so many snapshots */
     uint64_t pull_lost_ms;  /* when it was there last */

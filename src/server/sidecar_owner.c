@@ -487,24 +487,11 @@ sidecar_owner_fence(struct sidecar_mode *mode)
 /* ---- pulls --------------------------------------------------------------- */
 
 static void
-on_pull_ended(void *ctx, uint64_t id, bool good, const char *reason)
+on_pull_ended(void *ctx, bool good, const char *reason)
 {
     struct sidecar_mode *mode = ctx;
 
-    if (id == mode->pull) {
-        mode->pull = 0;
-        sidecar_pull_ended(mode->sidecar, good, reason, sidecar_mode_now_ms());
-    }
-}
-
-static bool
-copies(void *ctx, const char *id, struct slot_set *set)
-{
-    const struct sidecar_mode *mode = ctx;
-    const struct view_node *node = find(mode, id);
-
-    return node != NULL &&
-           pull_copies(mode->server, node->host, port_of(mode, node), set);
+    sidecar_pull_ended(mode->sidecar, good, reason, sidecar_mode_now_ms());
 }
 
 static bool
@@ -514,21 +501,12 @@ has_keys(void *ctx, const struct slot_set *set)
 }
 
 static void
-release(void *ctx, const struct slot_set *set)
-{
-    const struct sidecar_mode *mode = ctx;
-
-    pull_release(mode->server, set);
-}
-
-static void
 begin_pull(void *ctx, const char *id, const struct slot_set *set)
 {
     struct sidecar_mode *mode = ctx;
     const struct view_node *node = find(mode, id);
     const struct pull_hooks hooks = { .ended = on_pull_ended, .ctx = mode };
 
-    mode->pull = 0;
     mode->pull_near = false;
     mode->pull_linked = false;
     mode->pull_lost_ms = sidecar_mode_now_ms();
@@ -538,11 +516,10 @@ begin_pull(void *ctx, const char *id, const struct slot_set *set)
         const struct pull_source source = { set, node->host,
                                             port_of(mode, node) };
 
-        mode->pull = pull_begin(mode->server, &source, &hooks,
-                                mode->pull_failure, sizeof(mode->pull_failure));
-    }
-    if (mode->pull != 0) {
-        mode->pull_failure[0] = '\0';
+        if (pull_begin(mode->server, &source, &hooks, mode->pull_failure,
+                       sizeof(mode->pull_failure))) {
+            mode->pull_failure[0] = '\0';
+        }
     }
 }
 
@@ -551,7 +528,7 @@ end_pull(void *ctx, const char *history, uint64_t position)
 {
     struct sidecar_mode *mode = ctx;
 
-    (void)pull_until(mode->server, mode->pull, history, position);
+    pull_until(mode->server, history, position);
 }
 
 static void
@@ -559,10 +536,7 @@ cancel_pull(void *ctx)
 {
     struct sidecar_mode *mode = ctx;
 
-    if (mode->pull != 0) {
-        (void)pull_unclaim(mode->server, mode->pull);
-        mode->pull = 0;
-    }
+    pull_cancel(mode->server);
     mode->pull_failure[0] = '\0';
 }
 
@@ -596,8 +570,7 @@ look_at_pull(struct sidecar_mode *mode)
         mode->pull_failure[0] = '\0';
         sidecar_pull_ended(mode->sidecar, false, reason, sidecar_mode_now_ms());
     }
-    if (mode->pull == 0 || pull_list(mode->server, &progress, 1) == 0 ||
-        progress.id != mode->pull) {
+    if (!pull_show(mode->server, &progress)) {
         return;
     }
     look_at_link(mode, &progress);
@@ -685,9 +658,7 @@ const struct sidecar_hooks sidecar_owner_hooks = { .publish = publish,
                                                    .disk = disk,
                                                    .store = store,
                                                    .ask = ask,
-                                                   .copies = copies,
                                                    .has_keys = has_keys,
-                                                   .release = release,
                                                    .pull = begin_pull,
                                                    .pull_until = end_pull,
                                                    .pull_cancel = cancel_pull,

@@ -4,7 +4,7 @@
 @node a 17001 myself,master - 0-8191
 @node b 17002 master - 8192-16383
 > SIDECAR HELP
-~ .*SIDECAR <subcommand>.*HOLDINGS.*PREPARE.*
+~ .*SIDECAR <subcommand>.*HOLDINGS.*STATUS.*
 > SIDECAR HOLDINGS
 ~ \*3 \| "[0-9a-f]{40}" \| :\d+ \| "bloomery-slots 1\\nnode a{40}\\nfollows -\\nhistory -\\nclaimed (-|0-8191)\\nheld 0-8191 1\\nknown 0-8191 1\\nchecksum [0-9a-f]{16}\\n"
 > SIDECAR FENCE some bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 5 owner 2 0-3
@@ -52,21 +52,5 @@
 ~ \*4 \| "fenced" \| "[0-9a-f]{40}" \| :\d+ \| "6113"
 > BF.EXISTS x2 item
 < -TRYAGAIN Multiple keys request during rehashing of slot
-> SIDECAR PREPARE 9000 cccccccccccccccccccccccccccccccccccccccc
-< -ERR the node beside this server knows no node 'cccccccccccccccccccccccccccccccccccccccc'
-> SIDECAR PREPARE 9000 127.0.0.1 1 more
-< -ERR syntax error
-> SIDECAR PREPARE 8999 bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
-< +OK
-> SIDECAR ABANDON 8999
-< +OK
-> SIDECAR PREPARE 9000 127.0.0.1 1
-< +OK
 > SIDECAR STATUS
 ~ .*slot_pulls:\d+.*
-> SIDECAR FINISH 9000 0123456789abcdef0123456789abcdef01234567 5
-< +OK
-> SIDECAR ABANDON 9000
-< +OK
-> SIDECAR ABANDON 5
-< -ERR the node beside this server owns slot 5

@@ -6,16 +6,6 @@
 < -ERR wrong number of arguments for 'sidecar' command
 > SIDECAR NOPE
 < -ERR unknown subcommand 'NOPE'. Try SIDECAR HELP.
-> SIDECAR PREPARE 1
-< -ERR wrong number of arguments for 'sidecar|prepare' command
-> SIDECAR PREPARE 1 localhost
-< -ERR this server stands beside no node of a cluster (sidecar-of)
-> SIDECAR PREPARE 1 localhost 1
-< -ERR this server stands beside no node of a cluster (sidecar-of)
-> SIDECAR ABANDON 0-5,7
-< -ERR this server stands beside no node of a cluster (sidecar-of)
-> SIDECAR FINISH 1 0123456789abcdef0123456789abcdef01234567 5
-< -ERR this server stands beside no node of a cluster (sidecar-of)
 > SIDECAR FORCE-SERVE 1
 < -ERR this server stands beside no node of a cluster (sidecar-of)
 > SIDECAR FORCE-SERVE

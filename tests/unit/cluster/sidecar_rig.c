@@ -92,28 +92,9 @@ ask(void *ctx, const struct sidecar_ask *question)
 }
 
 static bool
-copies(void *ctx, const char *node, struct slot_set *set)
-{
-    const struct rig *rig = ctx;
-
-    if (strcmp(node, rig->copied_from) != 0 ||
-        !slot_set_intersects(set, &rig->copied)) {
-        return false;
-    }
-    slot_set_intersect(set, &rig->copied);
-    return true;
-}
-
-static bool
 has_keys(void *ctx, const struct slot_set *set)
 {
     return slot_set_intersects(&((struct rig *)ctx)->leftover, set);
-}
-
-static void
-release(void *ctx, const struct slot_set *set)
-{
-    slot_set_unite(&((struct rig *)ctx)->released, set);
 }
 
 static void

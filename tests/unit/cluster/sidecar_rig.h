@@ -14,8 +14,7 @@
     {                                                                          \
         .publish = publish, .follow = follow, .lead = lead, .where = where,    \
         .has = has, .disk = disk, .store = store, .ask = ask,                  \
-        .copies = copies, .has_keys = has_keys, .release = release,            \
-        .pull = begin_pull, .pull_until = pull_until,                          \
+        .has_keys = has_keys, .pull = begin_pull, .pull_until = pull_until,    \
         .pull_cancel = pull_cancel, .keep = keep, .is_kept = is_kept,          \
         .tell = tell, .is_linked = is_linked, .is_told = is_told,              \
         .drop = drop, .poll = poll_soon, .ctx = (owner)                        \
@@ -62,9 +61,7 @@ struct rig {
     bool is_told;         /* by its leader's link */
     uint64_t tickets;
     struct slot_set dropped;
-    /* What is copied ahead, old keys, and what is held since. */
-    char copied_from[TOPOLOGY_ID_LEN + 1];
-    struct slot_set copied, leftover, released;
+    struct slot_set leftover; /* slots that have old keys */
 };
 
 /* Returns the file of a daemon that held A's slots at an epoch. */

@@ -130,7 +130,6 @@ struct sim_daemon {
         old[SIM_SLOTS]; /* of items: lost, and acknowledged again elsewhere */
     uint64_t sync_ms;   /* when a full synchronization ends; 0: none runs */
     struct sim_pull pull;
-    uint8_t copied; /* slots, of the claim that begins */
     struct sim_holdings kept, keeping;
     struct sim_holdings tells; /* to its replicas, when they have its log */
     size_t tells_at;           /* up to here; */
@@ -179,7 +178,7 @@ struct sim_world {
     uint64_t histories;
     uint64_t before[SIM_HISTORIES_MAX]; /* the history that each continues, */
     size_t began[SIM_HISTORIES_MAX];    /* from this position */
-    uint64_t writes, refused, split, moves, copies, failovers, faults, forced;
+    uint64_t writes, refused, split, moves, failovers, faults, forced;
     uint64_t side_cuts, tellings, emptied;
     bool told;
 };

@@ -263,30 +263,6 @@ ask(void *ctx, const struct sidecar_ask *ask)
     (void)post(&event);
 }
 
-/* Sometimes somebody has ordered copies of some of the slots, which are refused
- * for slots that are held here. */
-static bool
-copies(void *ctx, const char *node, struct slot_set *set)
-{
-    struct sim_daemon *d = ctx;
-    int source = sim_node_of(node);
-    uint8_t some = (uint8_t)(sim_pack(set) & sim_below(256));
-
-    for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
-        if (sidecar_holdings(d->sidecar)->held[sim_slot(slot)] != 0) {
-            some &= (uint8_t) ~(1U << slot);
-        }
-    }
-    d->copied = 0;
-    if (some == 0 || sim_below(3) != 0 || !sim_reaches(sim_index(d), source)) {
-        return false;
-    }
-    d->copied = some;
-    sim_unpack(some, set);
-    sim.copies++;
-    return true;
-}
-
 static bool
 has_keys(void *ctx, const struct slot_set *set)
 {
@@ -302,28 +278,16 @@ has_keys(void *ctx, const struct slot_set *set)
 }
 
 static void
-release(void *ctx, const struct slot_set *set)
-{
-    (void)ctx;
-    (void)set;
-}
-
-static void
 begin_pull(void *ctx, const char *node, const struct slot_set *set)
 {
     struct sim_daemon *d = ctx;
-
-    bool copied = d->copied != 0 && d->copied == sim_pack(set);
     uint64_t slow = sim_below(6) == 0 ? 5000 : 400;
 
-    sim_tell("daemon %d pulls %sfrom %d", sim_index(d),
-             copied ? "what it copied " : "", sim_node_of(node));
-    d->copied = 0;
+    sim_tell("daemon %d pulls from %d", sim_index(d), sim_node_of(node));
     d->pull = (struct sim_pull){ .runs = true,
                                  .source = sim_node_of(node),
                                  .slots = sim_pack(set),
-                                 .ready_ms = sim.now_ms + 1 +
-                                             sim_below(copied ? 20 : slow) };
+                                 .ready_ms = sim.now_ms + 1 + sim_below(slow) };
 }
 
 static void

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the pull and the drop of slots have done, for SIDECAR STATUS, INFO and
+ * the page: any thread reads what loop 0 has published. One mutex, a leaf.
+ */
+#pragma once
+
+struct replication;
+struct slot_figures;
+
+/* Sets `describe` and `transfers` of the service's slot_calls. */
+struct slot_figures *slot_figures_new(struct replication *r);
+void slot_figures_free(struct slot_figures *figures);
+
+/* Publishes. Loop 0. */
+void slot_figures_publish(struct slot_figures *figures);

@@ -94,7 +94,7 @@ FEATURES = {
     "notifications, tracking, MONITOR":
         r"engine/observe\.|push/(notice|pubsub|monitor|tracking|readership|"
         r"prefixes|targets|receiver)\.",
-    "journal, replication": r"engine/effect\.|persist/|repl/|server/follow",
+    "journal, replication": r"engine/effect\.|persist/|repl/|roles/follow",
     "access": r"access/(auth|acl_log)\.|engine/(admit|refusal|pause)\.",
 }
 

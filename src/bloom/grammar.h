@@ -7,7 +7,7 @@
  * a value, which may be left out behind DELETABLE. GENERATIONS follows AGEING.
  * IFINCARNATION is BF.INSERT's only: the items are added if the key is there
  * and has this incarnation, which DEBUG OBJECT tells. A server sends it that
- * was a primary and has adds that the present primary lacks (server/merge.h).
+ * was a primary and has adds that the present primary lacks (heal/merge.h).
  */
 #pragma once
 

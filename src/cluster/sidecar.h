@@ -41,7 +41,7 @@ void sidecar_set_options(struct sidecar *sidecar,
 void sidecar_polled(struct sidecar *sidecar, const struct topology *topology,
                     bool leased, uint64_t now_ms);
 
-/* Our data is older than a replica's (server/grace.h): our slots count as
+/* Our data is older than a replica's (roles/grace.h): our slots count as
  * missing until that has ended. */
 void sidecar_set_behind(struct sidecar *sidecar, bool behind);
 

@@ -4,7 +4,7 @@
  * on any loop (also by REPLICAOF inside a Sentinel's MULTI), and holds at once
  * for INFO and for which writes are admitted. Loop 0 compares epochs and moves
  * the links afterwards. The server layer keeps the role in a file
- * (server/role_file.h).
+ * (roles/role_file.h).
  */
 #pragma once
 

@@ -4,12 +4,12 @@
 #include "access/table.h"
 #include "access/users.h"
 #include "base/buf.h"
+#include "cli/exit_status.h"
 #include "command/rows.h"
 #include "conf/conf_load.h"
 #include "conf/conf_tls.h"
 #include "engine/role.h"
 #include "persist/directory.h"
-#include "server/exit_status.h"
 #include "server/own_users.h"
 
 #include <stdio.h>

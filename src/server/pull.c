@@ -12,7 +12,7 @@
 #include "journal/journal.h"
 #include "keyspace/key_hash.h"
 #include "replay/inject.h"
-#include "server/following.h"
+#include "roles/following.h"
 #include "server/pull_adopt.h"
 #include "server/pull_log.h"
 #include "server/pull_state.h"

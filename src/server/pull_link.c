@@ -5,15 +5,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "dial/secrets.h"
 #include "journal/group.h"
 #include "keyspace/exchange.h"
 #include "replay/complete.h"
 #include "replay/inject.h"
-#include "server/following.h"
+#include "roles/following.h"
 #include "server/pull_adopt.h"
 #include "server/pull_log.h"
 #include "server/pull_state.h"
-#include "server/secrets.h"
 #include "server/server_state.h"
 
 #include <stdio.h>

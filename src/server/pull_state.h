@@ -7,8 +7,8 @@
 
 #include "journal/history.h"
 #include "keyspace/walk_part.h"
+#include "roles/replication_state.h"
 #include "server/pull_hooks.h"
-#include "server/replication_state.h"
 
 struct adoption;
 struct inject;

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "cli/exit_status.h"
 #include "conf/conf_load.h"
 #include "engine/defrag.h"
 #include "engine/loop0.h"
@@ -16,7 +17,6 @@
 #include "net/loop.h"
 #include "net/usage.h"
 #include "persist/persist.h"
-#include "server/exit_status.h"
 #include "tls/tls_context.h"
 
 #include <limits.h>

@@ -6,8 +6,8 @@
 #include "cluster/cluster.h"
 #include "keyspace/key_hash.h"
 #include "replay/inject.h"
-#include "server/following.h"
-#include "server/replication_state.h"
+#include "roles/following.h"
+#include "roles/replication_state.h"
 #include "server/server_state.h"
 #include "server/sweep.h"
 

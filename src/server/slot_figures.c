@@ -4,8 +4,8 @@
 #include "base/mem.h"
 #include "cluster/cluster.h"
 #include "keyspace/key_hash.h"
+#include "roles/replication_state.h"
 #include "server/pull.h"
-#include "server/replication_state.h"
 #include "server/server_state.h"
 #include "server/slot_drop.h"
 

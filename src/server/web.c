@@ -8,10 +8,10 @@
 #include "engine/refusal.h"
 #include "info/info.h"
 #include "info/live.h"
+#include "info/readiness.h"
 #include "info/scrape.h"
 #include "keyspace/gate.h"
 #include "net/http.h"
-#include "server/readiness.h"
 #include "server/server_state.h"
 
 #include <stdio.h>

@@ -8,12 +8,12 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "heal/merge_held.h"
+#include "heal/merge_read.h"
 #include "proto/batch.h"
 #include "proto/compose.h"
 #include "proto/inline.h"
 #include "proto/scan.h"
-#include "server/merge_held.h"
-#include "server/merge_read.h"
 #include "target.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "server/role_file.h"
+#include "roles/role_file.h"
 #include "target.h"
 
 #include <stdio.h>

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The state of replication in the server, which its files share. Loop 0 owns
+ * it, except struct replication_shared. Each file calls only those named after
+ * it:
+ *
+ *   replication.c   options, timers, events of persist, life
+ *   followers.c     our replicas: links, snapshots for them
+ *   failover.c      handing our role to a replica
+ *   role_change.c   what follows from another role
+ *   following.c     our primary: the link, groups, snapshots from it
+ *   outgoing.c      the log's way to our replicas
+ *   merge.c         what a former primary has that its primary lacks
+ *   pull.c          slots that we take over, with pull_link.c, pull_adopt.c and
+ *                   pull_log.c
+ *   slot_drop.c     slots whose keys are deleted
+ *   slot_figures.c  what these two show
+ *   kept_role.c     the role that a restart finds
+ *   grace.c         what a primary cannot know after a start
+ *   figures.c       copies for other threads
+ */
+#pragma once
+
+#include "base/run_clock.h"
+#include "dial/upstream.h"
+#include "engine/loop0.h"
+#include "engine/role.h"
+#include "heal/merge_state.h"
+#include "journal/journal.h"
+#include "keyspace/gate.h"
+#include "net/link.h"
+#include "net/loop.h"
+#include "persist/persist.h"
+#include "repl/backlog.h"
+#include "repl/primary.h"
+#include "repl/replica.h"
+#include "replay/apply.h"
+#include "roles/role_file.h"
+#include "snapshot/transfer.h"
+
+#include <pthread.h>
+
+struct follower;
+struct merge;
+struct pull;
+struct server;
+struct slot_drop;
+struct slot_figures;
+
+/* A snapshot for our replicas, from the thread that saves through a pipe. It
+ * ends when the pipe was read to its end and all was written, in either order:
+ *
+ *   NONE -> RUNS -> READ   -> NONE      cancelled: any -> NONE
+ *           RUNS -> WRITTEN -> NONE
+ */
+enum outgoing_state {
+    OUTGOING_NONE,
+    OUTGOING_RUNS,
+    OUTGOING_READ,
+    OUTGOING_WRITTEN
+};
+
+struct outgoing_sync {
+    enum outgoing_state state;
+    int error;
+    bool limited; /* to some slots */
+    struct link *pipe;
+};
+
+/* What a client asked of loop 0 about a failover; the newest abort replaces
+ * any. */
+enum failover_wish { FAILOVER_NO_WISH, FAILOVER_BEGIN, FAILOVER_ABORT };
+
+/* FAILOVER: hands our role to a replica.
+ *
+ *   NO_FAILOVER -> WAITS      until a replica has the whole log
+ *   WAITS -> RUNS             we follow it, and ask it to lead
+ *   any -> NO_FAILOVER        it leads, it refused, or a client aborted
+ */
+struct failover {
+    enum status_failover state;
+    bool any, force;
+    char host[ROLE_HOST_MAX]; /* of the replica that is to lead */
+    unsigned port;
+    uint64_t until_ms; /* UINT64_MAX: no end */
+    char error[STATUS_TEXT_MAX];
+};
+
+/* The replicas that a primary expects to come back after its start (grace.c).
+ */
+struct grace {
+    uint64_t awaits_until_ms;             /* 0: it waits for no replica */
+    uint64_t awaited[ROLE_FOLLOWERS_MAX]; /* not back yet; 0: no more */
+    bool awaits_more;                     /* and others, whose names are lost */
+    uint64_t met[ROLE_FOLLOWERS_MAX]; /* have followed since then; 0: no more */
+    bool met_more;
+    char before[ROLE_BEFORE_MAX][HISTORY_ID_CHARS + 1];
+};
+
+/* Our primary; following.c's, except `synced_once` (which role_change.c and
+ * replication.c set at a change of role and at the start). */
+struct following {
+    struct upstream up;
+    bool waits_for_room; /* in the journal or the transfer */
+    /* All of our log came from our primary, which has released it: our replicas
+     * may have it before our own disk has. */
+    bool released_above;
+    /* Has had data from a primary since it is a replica. The next primary may
+     * be unreachable: the data counts as a replica's. */
+    bool synced_once;
+    struct transfer *transfer;   /* NULL: no snapshot arrives */
+    struct wire_answer arriving; /* the state that the transfer is to be */
+    bool complete;               /* the transfer has all bytes */
+    bool holds;      /* the snapshot waits until merge.c has saved our data */
+    struct buf held; /* what has come of it */
+    bool adopting;   /* persist puts the transfer in place */
+    bool stores;     /* it is in place, and not on the disk yet */
+    unsigned secrets_lacking; /* of those that the primary has */
+    /* Sidecar mode: takes what the primary holds of the slots. NULL: else. */
+    bool (*take_holdings)(void *ctx, struct slice text);
+    /* Likewise: whether the data of the primary, of this history, may replace
+     * what is here. */
+    bool (*may_load)(void *ctx, const char *history);
+    void *holdings_ctx;
+    bool told; /* the present link has said it */
+};
+
+/* What other threads read or ask for. */
+struct replication_shared {
+    _Atomic uint64_t kept_ticket, kept_epoch; /* of the kept role */
+    atomic_bool stirred;      /* there may be something to send */
+    atomic_bool conf_changed; /* options have changed */
+    atomic_bool streams;      /* the journal has a tap */
+    atomic_bool settles;      /* a pull waits for the journal */
+
+    pthread_mutex_t mutex; /* guards what follows; a leaf */
+    struct primary_ask ask;
+    enum failover_wish wish;
+    struct failover wanted; /* FAILOVER_BEGIN */
+    size_t chain_count;
+    char chain[WIRE_CHAIN_MAX][WIRE_ID_CHARS + 1];
+};
+
+/* NOLINTNEXTLINE(*Padding): in the order of its uses, and there is one. */
+struct replication {
+    struct server *server; /* of pulls and drops */
+    const struct loop0 *loop0;
+    struct backlog *backlog;
+    struct primary *primary;
+    struct replica *replica;
+    struct apply *apply;
+    struct kept_file *role_file;
+    struct merge_state merge_state;
+    enum { REPLICATION_LOADS, REPLICATION_RUNS, REPLICATION_STOPPED } life;
+
+    struct role_state kept;  /* what role_file was given last */
+    bool has_replicas;       /* as the role file says */
+    uint64_t key;            /* of the seals */
+    uint64_t epoch;          /* of the role that the links follow */
+    uint64_t released_epoch; /* the disk has the role of this epoch */
+    char history[HISTORY_ID_CHARS + 1]; /* of our log, as it was noted last */
+
+    struct follower *followers;
+    uint64_t users_seen; /* users.changes that followers_revoke has applied */
+    struct outgoing_sync sync;
+    uint64_t alone_since_ms; /* without replicas; 0: there are some */
+    bool figures_due;        /* acknowledgements or replicas have changed */
+
+    struct following following;
+    struct failover failover;
+    uint64_t grace_ms; /* of this start; 0: none */
+    struct grace grace;
+
+    uint64_t backlog_ttl_ms;      /* options in force */
+    uint64_t merge_journal_bytes; /* 0: there are no merges */
+
+    struct merge *merge;
+    struct pull *pull;
+    struct slot_drop *drop;
+    struct slot_figures *slot_figures;
+
+    bool uses_tls; /* tls-replication */
+
+    uv_timer_t tick;
+    struct outgoing_flush {
+        uv_poll_t poll;    /* of fd, a timer */
+        uint64_t sent_ns;  /* when the last group went out */
+        uint64_t streamed; /* up to where */
+        int fd;
+        bool armed;
+        bool more; /* replicas have not been given all of it yet */
+    } flush;
+    uv_timer_t drop_pause; /* of slot_drop.c */
+    uv_async_t poke;       /* any thread sends it */
+    struct replication_shared shared;
+};
+
+enum { REPLICATION_TICK_MS = 100 };
+
+/* The clock of all events and deadlines here. */
+static inline uint64_t
+replication_now_ms(void)
+{
+    return run_clock_ms();
+}
+
+static inline struct gate *
+replication_gate(const struct replication *r)
+{
+    return keyspace_gate(r->loop0->service->keyspace);
+}
+
+/* Returns a copy. Call it outside the gate. */
+static inline struct role
+replication_role(const struct replication *r)
+{
+    return role_copy(r->loop0->service);
+}
+
+/* Makes loop 0 call failover_tick soon, if a failover is under way. */
+static inline void
+replication_stir_failover(struct replication *r)
+{
+    if (r->failover.state != STATUS_NO_FAILOVER) {
+        (void)uv_async_send(&r->poke);
+    }
+}

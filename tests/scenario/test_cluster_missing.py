@@ -178,6 +178,9 @@ def test_a_server_with_older_data_serves_nothing_and_its_replica_gives(group):
     try:
         neighbour.wait_served(old, 16384)
         wait_until(lambda: link_is_up(replica), 30, "the replica follows")
+        # Its snapshot and its file are written, so the snapshot has no key.
+        wait_until(lambda: b"claimed -" in call(old, "SIDECAR", "HOLDINGS")[2], 30,
+                   "its disk has what it holds")
         for key in ("moves", "stays"):
             wait_reply(old, 1, "BF.ADD", key, "item")
         with old.conn() as conn:
@@ -185,8 +188,6 @@ def test_a_server_with_older_data_serves_nothing_and_its_replica_gives(group):
             assert conn.call("WAIT", 1, 10000) == 1
         wait_until(lambda: neighbour.figures(replica)["cluster_slots_served"] ==
                    "16384", 30, "the replica holds the slots")
-        wait_until(lambda: b"claimed -" in call(old, "SIDECAR", "HOLDINGS")[2], 30,
-                   "its primary's file says so, too")
         old.crash()
         old.restart()
         wait_until(lambda: info(old).get("behind_replicas") == "1", 30,

@@ -63,7 +63,7 @@ class World:
 
 def of_run():
     """The world of a run of tests, or None: each test has its own."""
-    seed = int(os.environ.get("WORLD", 0))
+    seed = int(os.environ.get("WORLD") or 0)
     test = os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0]
     return World(random.Random("%d %s" % (seed, test)).randrange(1 << 32),
                  ("port",)) if seed else None

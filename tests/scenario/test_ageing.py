@@ -16,7 +16,7 @@ import pytest
 from lib import lives, replicas
 from lib.servers import wait_until
 
-ROUNDS = int(os.environ.get("ROUNDS", 0)) or 40000  # items that are added
+ROUNDS = int(os.environ.get("ROUNDS") or 0) or 40000  # items that are added
 BATCH = 100
 SECONDS = 1
 SHAPES = {  # words of BF.RESERVE, and the generations
@@ -80,7 +80,7 @@ def make(conn):
 
 @pytest.fixture
 def truth():
-    seed = int(os.environ.get("SEED", 0)) or random.randrange(1 << 32)
+    seed = int(os.environ.get("SEED") or 0) or random.randrange(1 << 32)
     print("SEED=%d" % seed)
     truth = Truth(random.Random(seed))
     yield truth

@@ -113,7 +113,7 @@ def archive(tmp_path, start_server):
 
 
 def test_a_stream_that_was_cut_off_leaves_nothing(tmp_path, archive):
-    seed = int(os.environ.get("SEED", 0)) or random.randrange(1 << 32)
+    seed = int(os.environ.get("SEED") or 0) or random.randrange(1 << 32)
     print("SEED=%d" % seed)
     rng = random.Random(seed)
     cuts = {0, 1, 511, 512, len(archive) - 1, len(archive) - 512,
@@ -126,7 +126,7 @@ def test_a_stream_that_was_cut_off_leaves_nothing(tmp_path, archive):
 
 
 def test_a_stream_that_was_damaged_leaves_nothing(tmp_path, archive):
-    seed = int(os.environ.get("SEED", 0)) or random.randrange(1 << 32)
+    seed = int(os.environ.get("SEED") or 0) or random.randrange(1 << 32)
     print("SEED=%d" % seed)
     rng = random.Random(seed)
     for _ in range(60):

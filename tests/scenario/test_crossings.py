@@ -20,7 +20,7 @@ import pytest
 from lib import loads, replicas, resp, servers, slot_copy, worlds
 from lib.servers import wait_until
 
-ROUNDS = int(os.environ.get("ROUNDS", 0)) or 1
+ROUNDS = int(os.environ.get("ROUNDS") or 0) or 1
 FAR = "4000000000000"   # ms
 OPTIONS = ("--appendonly", "yes", "--databases", "32")
 
@@ -540,7 +540,7 @@ DOORS = {"export": ("port",), "import": ("port",)}
 
 @pytest.mark.parametrize("way", WAYS)
 def test_each_kind_goes_each_way(group, tmp_path, way):
-    seed = int(os.environ.get("SEED", 0)) or random.randrange(1 << 32)
+    seed = int(os.environ.get("SEED") or 0) or random.randrange(1 << 32)
     for round_number in range(ROUNDS):
         run = Run(group, tmp_path / str(round_number), seed + round_number, way)
         WAYS[way](run)

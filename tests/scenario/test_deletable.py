@@ -13,7 +13,7 @@ import pytest
 from lib import lives, replicas, resp
 from lib.servers import wait_until
 
-ROUNDS = int(os.environ.get("ROUNDS", 0)) or 40000  # operations
+ROUNDS = int(os.environ.get("ROUNDS") or 0) or 40000  # operations
 BATCH = 100
 SHAPES = {  # words of BF.RESERVE
     "large": ("0.01", "400000", "DELETABLE"),        # comes in pieces
@@ -84,7 +84,7 @@ def make(conn):
 
 @pytest.fixture
 def truth():
-    seed = int(os.environ.get("SEED", 0)) or random.randrange(1 << 32)
+    seed = int(os.environ.get("SEED") or 0) or random.randrange(1 << 32)
     print("SEED=%d" % seed)
     return Truth(random.Random(seed))
 

@@ -16,7 +16,7 @@ import pytest
 from lib import replicas, resp, servers
 from lib.servers import wait_until
 
-ROUNDS = int(os.environ.get("ROUNDS", 0)) or 4000   # commands
+ROUNDS = int(os.environ.get("ROUNDS") or 0) or 4000   # commands
 KEYS = {"keyed%d" % i: ("HASH", "keyed") for i in range(8)}
 KEYS.update({"plain%d" % i: ("HASH", "plain") for i in range(8)})
 KEYS.update({"forgets": ("DELETABLE", "HASH", "keyed"), "large": ("HASH", "keyed"),
@@ -29,7 +29,7 @@ REFUSAL = b"hash-secret-file"
 
 @pytest.fixture
 def rng():
-    seed = int(os.environ.get("SEED", 0)) or random.randrange(1 << 32)
+    seed = int(os.environ.get("SEED") or 0) or random.randrange(1 << 32)
     print("SEED=%d" % seed)
     return random.Random(seed)
 

@@ -28,7 +28,7 @@ def check(*args):
 
 @pytest.fixture
 def rng():
-    seed = int(os.environ.get("SEED", 0)) or random.randrange(1 << 32)
+    seed = int(os.environ.get("SEED") or 0) or random.randrange(1 << 32)
     print("SEED=%d" % seed)
     return random.Random(seed)
 

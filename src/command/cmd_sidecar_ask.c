@@ -13,7 +13,7 @@
 static bool
 is_on(const struct request *req)
 {
-    return req->service->slots.fence != NULL;
+    return req->service->sidecar.fence != NULL;
 }
 
 static enum err
@@ -53,8 +53,8 @@ cmd_sidecar_holdings(struct request *req)
     if (req->argc == 3 && !slice_to_u64(req->argv[2], &seen)) {
         return ERR_NOT_INTEGER;
     }
-    if (!req->service->slots.holdings(req->service->ctx, seen, &text, history,
-                                      &position)) {
+    if (!req->service->sidecar.holdings(req->service->sidecar.ctx, seen, &text,
+                                        history, &position)) {
         return ERR_LOADING; /* not compared with the data yet */
     }
     if (text.failed) {
@@ -190,7 +190,7 @@ order(struct request *req, const struct sidecar_ask *ask)
         return ERR_NOMEM;
     }
     request_pause(req, order, drop);
-    req->service->slots.fence(req->service->ctx, order);
+    req->service->sidecar.fence(req->service->sidecar.ctx, order);
     return OK;
 }
 
@@ -286,7 +286,7 @@ cmd_sidecar_status(struct request *req)
     struct buf text = { 0 };
 
     if (service->slots.describe != NULL) {
-        service->slots.describe(service->ctx, &text);
+        service->slots.describe(service->slots.ctx, &text);
     }
     if (text.failed) {
         buf_free(&text);

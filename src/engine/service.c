@@ -6,8 +6,10 @@
 
 #include "access/users.h"
 #include "cluster/cluster.h"
+#include "journal/journal.h"
 #include "keyspace/access.h"
 #include "keyspace/memory.h"
+#include "persist/persist.h"
 
 void
 service_follow_conf(struct service *service)
@@ -59,4 +61,21 @@ service_wake_loops(const struct service *service)
     if (service->wake_loops != NULL) {
         service->wake_loops(service->ctx);
     }
+}
+
+bool
+service_takes_logs(const struct service *service)
+{
+    struct journal *journal = persist_journal(service->persist);
+    struct journal_status status;
+
+    if (persist_parks(service->persist) != PARKS_NOTHING ||
+        atomic_load(&service->ending) != SERVICE_RUNS) {
+        return false;
+    }
+    if (journal_has_room(journal)) {
+        return true;
+    }
+    journal_get_status(journal, &status);
+    return status.faulted;
 }

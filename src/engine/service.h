@@ -127,14 +127,19 @@ struct slot_calls {
     void (*describe)(void *ctx, struct buf *text);
     /* The same as figures. */
     void (*transfers)(void *ctx, struct slot_transfers *ret_transfers);
+    void *ctx;
+};
 
-    /* In sidecar mode alone; else NULL. Appends what this server holds
+/* What other daemons ask of this one, likewise; NULL without a sidecar. */
+struct sidecar_calls {
+    /* Appends what this server holds
      * (cluster/holdings.h), unless its version is `seen`, and says where its
      * log ends. False: it does not know yet. */
     bool (*holdings)(void *ctx, uint64_t seen, struct buf *ret_text,
                      char *ret_history, uint64_t *ret_position);
     /* Has loop 0 answer the order, and wake all loops then. */
     void (*fence)(void *ctx, struct fence_order *order);
+    void *ctx;
 };
 
 /* The primary that the server follows; role.h changes it. */
@@ -244,6 +249,7 @@ struct service {
     struct status *status; /* NULL in tests */
     struct replication_calls replication;
     struct slot_calls slots;
+    struct sidecar_calls sidecar;
     _Atomic uint64_t chain_changes; /* of the servers followed; loop 0 counts */
     atomic_bool link_up;            /* to the primary; loop 0 stores it */
     atomic_bool absent; /* the server's own data was dropped for the primary's,
@@ -310,6 +316,11 @@ uint32_t service_databases(const struct service *service);
 
 /* Makes all loops look at the connections that wait. Any thread. */
 void service_wake_loops(const struct service *service);
+
+/* Whether more of another server's log can be executed now: not during a stop,
+ * a save that cannot catch up, or while a slow disk has much to write. A disk
+ * that fails delays no log. Loop 0. */
+bool service_takes_logs(const struct service *service);
 
 enum { WORKER_PLACES = 64 };
 

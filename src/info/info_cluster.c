@@ -74,7 +74,7 @@ info_cluster_get(const struct service *service,
         add_view(ret_cluster, cluster->view);
     }
     if (service->slots.transfers != NULL) {
-        service->slots.transfers(service->ctx, &ret_cluster->transfers);
+        service->slots.transfers(service->slots.ctx, &ret_cluster->transfers);
     }
     return true;
 }

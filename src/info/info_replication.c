@@ -259,7 +259,7 @@ info_replication_write(const struct service *service, struct buf *text)
     put_replicas(service, text, &links);
     put_pulls(text, &links);
     if (service->slots.describe != NULL) {
-        service->slots.describe(service->ctx, text);
+        service->slots.describe(service->slots.ctx, text);
     }
     info_put_text(text, "master_failover_state",
                   failover_word(links.figures.failover));

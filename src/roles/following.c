@@ -144,25 +144,6 @@ apply_and_relay(struct replication *r, const struct wire_piece *group,
     return REPLICA_APPLIED;
 }
 
-/* A slow disk delays the primary's stream, and so does a save that cannot catch
- * up, or a stop; a disk that fails does not. */
-bool
-following_has_room(const struct replication *r)
-{
-    struct journal *journal = persist_journal(r->loop0->service->persist);
-    struct journal_status status;
-
-    if (persist_parks(r->loop0->service->persist) != PARKS_NOTHING ||
-        atomic_load(&r->loop0->service->ending) != SERVICE_RUNS) {
-        return false;
-    }
-    if (journal_has_room(journal)) {
-        return true;
-    }
-    journal_get_status(journal, &status);
-    return status.faulted;
-}
-
 /* Keeps our data under a new history. A part of a group was executed, so our
  * data is no state of the primary's log, and must not be taken for one. It
  * stays, since it may be all that is left if the primary is lost. */
@@ -196,7 +177,7 @@ apply(void *ctx, const struct wire_piece *group, char *ret_reason,
     if (secrets_are_missing(group->value, ret_reason, reason_size)) {
         return REPLICA_RENEW;
     }
-    if (!following_has_room(r)) {
+    if (!service_takes_logs(r->loop0->service)) {
         r->following.waits_for_room = true;
         return REPLICA_LATER;
     }
@@ -583,7 +564,7 @@ following_look(struct replication *r)
     }
     if (r->following.waits_for_room && !r->following.holds &&
         (r->following.transfer == NULL
-             ? following_has_room(r)
+             ? service_takes_logs(r->loop0->service)
              : transfer_has_room(r->following.transfer))) {
         r->following.waits_for_room = false;
         replica_go_on(r->replica, replication_now_ms());

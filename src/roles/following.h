@@ -20,9 +20,5 @@ void following_end(struct replication *r);
  * Another link follows. */
 void following_kill(struct replication *r, const char *reason);
 
-/* Whether more of another server's log can be executed now: a slow disk, or a
- * save that cannot catch up, delays it. */
-bool following_has_room(const struct replication *r);
-
 /* Continues when the transfer's thread or the journal has made progress. */
 void following_look(struct replication *r);

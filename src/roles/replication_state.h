@@ -43,7 +43,6 @@
 struct follower;
 struct merge;
 struct pull;
-struct server;
 struct slot_drop;
 struct slot_figures;
 
@@ -143,7 +142,6 @@ struct replication_shared {
 
 /* NOLINTNEXTLINE(*Padding): in the order of its uses, and there is one. */
 struct replication {
-    struct server *server; /* of pulls and drops */
     const struct loop0 *loop0;
     struct backlog *backlog;
     struct primary *primary;
@@ -190,8 +188,7 @@ struct replication {
         bool armed;
         bool more; /* replicas have not been given all of it yet */
     } flush;
-    uv_timer_t drop_pause; /* of slot_drop.c */
-    uv_async_t poke;       /* any thread sends it */
+    uv_async_t poke; /* any thread sends it */
     struct replication_shared shared;
 };
 

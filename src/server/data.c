@@ -62,7 +62,7 @@ on_moved(void *ctx)
 
     wake_loops(server);
     replication_moved(server);
-    sidecar_mode_moved(server);
+    sidecar_mode_moved(server->sidecar);
 }
 
 static void
@@ -110,7 +110,9 @@ on_moved_in(void *ctx)
 static void
 on_refilled(void *ctx)
 {
-    sidecar_mode_write_again(ctx);
+    const struct server *server = ctx;
+
+    sidecar_mode_write_again(server->sidecar);
 }
 
 /* The caller of persist_tick wakes the inboxes when the gate is down again. */

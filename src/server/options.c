@@ -121,7 +121,7 @@ options_apply(struct server *server)
         persist_apply_conf(server->persist);
     }
     replication_apply_conf(server);
-    sidecar_mode_apply_conf(server);
+    sidecar_mode_apply_conf(server->sidecar);
 }
 
 bool

@@ -3,16 +3,19 @@
  * The begin of a pull, its end, and what it has done so far.
  */
 #include "server/pull.h"
-#include "server/server_state.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/run_clock.h"
+#include "engine/role.h"
+#include "engine/service.h"
 #include "journal/journal.h"
+#include "keyspace/gate.h"
 #include "keyspace/key_hash.h"
+#include "persist/persist.h"
 #include "replay/inject.h"
-#include "roles/following.h"
 #include "server/pull_adopt.h"
 #include "server/pull_log.h"
 #include "server/pull_state.h"
@@ -26,19 +29,19 @@ on_link(void *ctx)
     struct pull *pull = ctx;
 
     /* The hook of the owner is called from loop 0's own turn. */
-    (void)uv_async_send(&pull->r->poke);
+    pull->roles.poke(pull->roles.ctx);
 }
 
 struct pull *
-pull_new(struct replication *r)
+pull_new(const struct pull_roles *roles)
 {
     struct pull *pull = mem_zalloc(sizeof(*pull));
     struct replica_hooks hooks = pull_link_hooks;
 
     hooks.ctx = pull;
-    pull->r = r;
-    pull->replica = replica_new(r->server->service.run_id, &hooks);
-    pull->up = (struct upstream){ .loop0 = &r->server->loop0,
+    pull->roles = *roles;
+    pull->replica = replica_new(roles->loop0->service->run_id, &hooks);
+    pull->up = (struct upstream){ .loop0 = roles->loop0,
                                   .replica = pull->replica,
                                   .moved = on_link,
                                   .ctx = pull };
@@ -63,7 +66,7 @@ pull_free(struct pull *pull)
 void
 pull_hasten(struct pull *pull)
 {
-    replica_hasten(pull->replica, replication_now_ms());
+    replica_hasten(pull->replica, run_clock_ms());
 }
 
 void
@@ -84,17 +87,16 @@ refusal(const struct pull *pull)
     if (!key_hash_has_slots()) {
         return "this server stands beside no node of a cluster (sidecar-of)";
     }
-    if (replication_role(pull->r).replica) {
+    if (role_copy(pull->roles.loop0->service).replica) {
         return "this server is a replica";
     }
     return NULL;
 }
 
 bool
-pull_begin(struct server *server, const struct pull_source *source,
+pull_begin(struct pull *pull, const struct pull_source *source,
            const struct pull_hooks *hooks, char *ret_reason, size_t reason_size)
 {
-    struct pull *pull = server->replication->pull;
     const char *refused = refusal(pull);
 
     CHECK(!slot_set_is_empty(source->slots));
@@ -103,7 +105,7 @@ pull_begin(struct server *server, const struct pull_source *source,
         return false;
     }
     pull_stop(pull);
-    slot_drop_end(server, source->slots);
+    slot_drop_end(pull->roles.drop, source->slots);
     pull->wanted = true;
     pull->fenced = false;
     pull->id++;
@@ -111,7 +113,7 @@ pull_begin(struct server *server, const struct pull_source *source,
     pull->port = source->port;
     (void)snprintf(pull->host, sizeof(pull->host), "%s", source->host);
     pull->hooks = *hooks;
-    (void)uv_async_send(&pull->r->poke);
+    pull->roles.poke(pull->roles.ctx);
     return true;
 }
 
@@ -119,7 +121,7 @@ static void
 begin(struct pull *pull)
 {
     pull->runs = true;
-    pull->began_ms = replication_now_ms();
+    pull->began_ms = run_clock_ms();
     log_notice("server.pull", "takes slots over",
                "id=%llu source=%s:%u slots=%u", (unsigned long long)pull->id,
                pull->host, pull->port, slot_set_count(&pull->claimed));
@@ -136,13 +138,11 @@ pull_stop(struct pull *pull)
 }
 
 void
-pull_cancel(struct server *server)
+pull_cancel(struct pull *pull)
 {
-    struct pull *pull = server->replication->pull;
-
     if (pull->wanted) {
         pull_stop(pull);
-        (void)uv_async_send(&pull->r->poke);
+        pull->roles.poke(pull->roles.ctx);
     }
 }
 
@@ -192,10 +192,8 @@ pull_begin_anew(struct pull *pull, const char *reason)
 /* ---- the cut-over -------------------------------------------------------- */
 
 void
-pull_until(struct server *server, const char *history, uint64_t position)
+pull_until(struct pull *pull, const char *history, uint64_t position)
 {
-    struct pull *pull = server->replication->pull;
-
     if (!pull->wanted) {
         return;
     }
@@ -203,7 +201,7 @@ pull_until(struct server *server, const char *history, uint64_t position)
     pull->fenced_ns = clock_mono_ns();
     pull->until = position;
     (void)snprintf(pull->history, sizeof(pull->history), "%s", history);
-    (void)uv_async_send(&pull->r->poke);
+    pull->roles.poke(pull->roles.ctx);
 }
 
 /* Whether everything up to the fence is executed here. A snapshot of a later
@@ -219,21 +217,23 @@ has_reached_fence(const struct pull *pull)
 static void
 stop_following(struct pull *pull)
 {
-    struct journal *journal = persist_journal(pull->r->server->persist);
-    struct gate *gate = replication_gate(pull->r);
+    struct journal *journal =
+        persist_journal(pull->roles.loop0->service->persist);
+    struct gate *gate = keyspace_gate(pull->roles.loop0->service->keyspace);
 
     pull->slots = (struct slot_set){ { 0 } };
     gate_enter(gate, 0);
     pull->durable_at = journal_position(journal);
     gate_leave(gate, 0);
-    atomic_store(&pull->r->shared.settles, true);
+    atomic_store(pull->roles.settles, true);
     journal_kick(journal);
 }
 
 static void
 settle(struct pull *pull)
 {
-    const struct journal *journal = persist_journal(pull->r->server->persist);
+    const struct journal *journal =
+        persist_journal(pull->roles.loop0->service->persist);
 
     if (!has_reached_fence(pull)) {
         return;
@@ -256,13 +256,11 @@ settle(struct pull *pull)
 void
 pull_look(struct pull *pull)
 {
-    struct replication *r = pull->r;
-
-    if (pull->wanted && replication_role(r).replica) {
+    if (pull->wanted && role_copy(pull->roles.loop0->service).replica) {
         end(pull, false, "this server has become a replica");
     }
     if (pull->inject == NULL) {
-        pull->inject = inject_new(r->server->workers[0]);
+        pull->inject = inject_new(pull->roles.loop0->worker);
     }
     if (pull->wanted && !pull->runs) {
         begin(pull);
@@ -272,10 +270,11 @@ pull_look(struct pull *pull)
         settle(pull);
     }
     if (!pull->runs || pull->durable_at == 0) {
-        atomic_store(&r->shared.settles, false);
+        atomic_store(pull->roles.settles, false);
     }
-    if (pull->adoption != NULL && following_has_room(r)) {
-        (void)uv_async_send(&r->poke); /* after the clients of this turn */
+    if (pull->adoption != NULL &&
+        service_takes_logs(pull->roles.loop0->service)) {
+        pull->roles.poke(pull->roles.ctx); /* after the clients of this turn */
     }
 }
 
@@ -283,7 +282,7 @@ void
 pull_tick(struct pull *pull)
 {
     if (pull->runs) {
-        replica_tick(pull->replica, replication_now_ms());
+        replica_tick(pull->replica, run_clock_ms());
     }
     pull_look(pull);
 }
@@ -320,7 +319,7 @@ show_link(const struct pull *pull, struct pull_progress *progress)
     struct status_figures figures = { .link = STATUS_NO_LINK };
 
     replica_describe(pull->replica, &figures);
-    progress->age_ms = replication_now_ms() - pull->began_ms;
+    progress->age_ms = run_clock_ms() - pull->began_ms;
     progress->keys = pull->keys;
     progress->bytes = pull->bytes;
     progress->attempts = pull->attempts;
@@ -333,10 +332,8 @@ show_link(const struct pull *pull, struct pull_progress *progress)
 }
 
 bool
-pull_show(const struct server *server, struct pull_progress *ret_progress)
+pull_show(const struct pull *pull, struct pull_progress *ret_progress)
 {
-    const struct pull *pull = server->replication->pull;
-
     if (!pull->wanted) {
         return false;
     }
@@ -351,15 +348,13 @@ pull_show(const struct server *server, struct pull_progress *ret_progress)
 }
 
 void
-pull_slots(const struct server *server, struct slot_set *ret_slots)
+pull_slots(const struct pull *pull, struct slot_set *ret_slots)
 {
-    const struct pull *pull = server->replication->pull;
-
     *ret_slots = pull->wanted ? pull->claimed : (struct slot_set){ { 0 } };
 }
 
 const struct pull_counts *
-pull_counted(const struct server *server)
+pull_counted(const struct pull *pull)
 {
-    return &server->replication->pull->counts;
+    return &pull->counts;
 }

@@ -18,8 +18,6 @@
 #include "server/pull_hooks.h"
 
 struct pull;
-struct replication;
-struct server;
 
 /* What to take over: slots, from the server at host:port. */
 struct pull_source {
@@ -32,29 +30,27 @@ struct pull_source {
  * (masteruser, masterauth, tls-replication), and gives up the pull before. A
  * drop of these slots (slot_drop_begin) ends. False: this server is a replica,
  * or its hashes have no slots; ret_reason says which. */
-bool pull_begin(struct server *server, const struct pull_source *source,
+bool pull_begin(struct pull *pull, const struct pull_source *source,
                 const struct pull_hooks *hooks, char *ret_reason,
                 size_t reason_size);
 
 /* The source has fenced the slots at this position of its log: they are here
  * when everything up to there is executed. Nothing if there is no pull. */
-void pull_until(struct server *server, const char *history, uint64_t position);
+void pull_until(struct pull *pull, const char *history, uint64_t position);
 
 /* Gives the pull up, if there is one, without `ended`. What was adopted stays.
  */
-void pull_cancel(struct server *server);
+void pull_cancel(struct pull *pull);
 
 /* Returns the slots of the pull; none if there is none. */
-void pull_slots(const struct server *server, struct slot_set *ret_slots);
+void pull_slots(const struct pull *pull, struct slot_set *ret_slots);
 
 /* False: there is no pull. */
-bool pull_show(const struct server *server, struct pull_progress *ret_progress);
-const struct pull_counts *pull_counted(const struct server *server);
+bool pull_show(const struct pull *pull, struct pull_progress *ret_progress);
+const struct pull_counts *pull_counted(const struct pull *pull);
 const char *pull_state_name(enum pull_state state);
 
-/* ---- for the other files of replication ---------------------------------- */
-
-struct pull *pull_new(struct replication *r);
+struct pull *pull_new(const struct pull_roles *roles);
 void pull_free(struct pull *pull);
 
 /* Tries again soon, since there is a new hash secret. */

@@ -8,6 +8,20 @@
 #include "engine/service.h"
 #include "repl/status.h"
 
+#include <stdatomic.h>
+
+struct loop0;
+struct slot_drop;
+
+/* What a pull has from its server. */
+struct pull_roles {
+    const struct loop0 *loop0;
+    struct slot_drop *drop;
+    atomic_bool *settles;    /* the pull waits for the journal; it stores it */
+    void (*poke)(void *ctx); /* loop 0 should call pull_look soon; any thread */
+    void *ctx;
+};
+
 struct pull_hooks {
     /* The pull has ended. good: everything up to the position of pull_until was
      * executed here, and is as safe as appendfsync makes replies (with

@@ -5,16 +5,18 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/run_clock.h"
 #include "dial/secrets.h"
+#include "engine/role.h"
+#include "engine/service.h"
 #include "journal/group.h"
 #include "keyspace/exchange.h"
+#include "keyspace/gate.h"
 #include "replay/complete.h"
 #include "replay/inject.h"
-#include "roles/following.h"
 #include "server/pull_adopt.h"
 #include "server/pull_log.h"
 #include "server/pull_state.h"
-#include "server/server_state.h"
 
 #include <stdio.h>
 
@@ -29,7 +31,7 @@ enum {
 static bool
 may_write(const struct pull *pull)
 {
-    return !pull->r->server->service.role.replica;
+    return !pull->roles.loop0->service->role.replica;
 }
 
 /* ---- the link ------------------------------------------------------------ */
@@ -109,13 +111,13 @@ apply(void *ctx, const struct wire_piece *group, char *ret_reason,
       size_t reason_size)
 {
     struct pull *pull = ctx;
-    struct gate *gate = replication_gate(pull->r);
+    struct gate *gate = keyspace_gate(pull->roles.loop0->service->keyspace);
     enum replica_applied applied = REPLICA_LATER;
 
     if (secrets_are_missing(group->value, ret_reason, reason_size)) {
         return REPLICA_RENEW;
     }
-    if (!following_has_room(pull->r)) {
+    if (!service_takes_logs(pull->roles.loop0->service)) {
         pull->waits_for_room = true;
         return REPLICA_LATER;
     }
@@ -145,7 +147,7 @@ on_transfer_poke(void *ctx)
 {
     struct pull *pull = ctx;
 
-    (void)uv_async_send(&pull->r->poke);
+    pull->roles.poke(pull->roles.ctx);
 }
 
 static void
@@ -167,12 +169,12 @@ load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
            size_t reason_size)
 {
     struct pull *pull = ctx;
-    struct server *server = pull->r->server;
+    struct service *service = pull->roles.loop0->service;
     struct transfer_options options = {
-        .keyspace = { .threads = server->threads,
-                      .databases = (unsigned)server->conf.databases },
-        .present = server->service.keyspace,
-        .env = &server->service.obey_env,
+        .keyspace = { .threads = service->threads,
+                      .databases = (unsigned)service->conf->databases },
+        .present = service->keyspace,
+        .env = &service->obey_env,
         .completion = &complete_calls,
         .part = &pull->part,
         .queue_bytes = QUEUE_BYTES,
@@ -224,14 +226,14 @@ static void
 fail_load(struct pull *pull, const char *reason)
 {
     forget_load(pull);
-    replica_loaded(pull->replica, false, reason, replication_now_ms());
+    replica_loaded(pull->replica, false, reason, run_clock_ms());
 }
 
 /* The snapshot is loaded: its keys are to become ours. */
 static void
 begin_adoption(struct pull *pull)
 {
-    struct keyspace *ks = pull->r->server->service.keyspace;
+    struct keyspace *ks = pull->roles.loop0->service->keyspace;
     struct keyspace *fresh = transfer_take(pull->transfer, &pull->stamp);
 
     transfer_free(pull->transfer);
@@ -261,7 +263,7 @@ look_at_transfer(struct pull *pull)
 static void
 end_adoption(struct pull *pull)
 {
-    struct keyspace *ks = pull->r->server->service.keyspace;
+    struct keyspace *ks = pull->roles.loop0->service->keyspace;
 
     adoption_free(pull->adoption);
     pull->adoption = NULL;
@@ -274,17 +276,17 @@ end_adoption(struct pull *pull)
                slot_set_count(&pull->slots), (unsigned long long)pull->keys,
                (unsigned long long)pull->bytes,
                (unsigned long long)pull->position);
-    replica_loaded(pull->replica, true, "", replication_now_ms());
+    replica_loaded(pull->replica, true, "", run_clock_ms());
 }
 
 static void
 adopt(struct pull *pull)
 {
-    struct gate *gate = replication_gate(pull->r);
+    struct gate *gate = keyspace_gate(pull->roles.loop0->service->keyspace);
     enum adoption_state state = ADOPTION_RUNS;
     char reason[STATUS_TEXT_MAX];
 
-    if (!following_has_room(pull->r)) {
+    if (!service_takes_logs(pull->roles.loop0->service)) {
         return; /* the next tick tries again */
     }
     gate_enter(gate, 0);
@@ -312,10 +314,10 @@ pull_link_look(struct pull *pull)
         adopt(pull);
     }
     if (pull->waits_for_room &&
-        (pull->transfer == NULL ? following_has_room(pull->r)
+        (pull->transfer == NULL ? service_takes_logs(pull->roles.loop0->service)
                                 : transfer_has_room(pull->transfer))) {
         pull->waits_for_room = false;
-        replica_go_on(pull->replica, replication_now_ms());
+        replica_go_on(pull->replica, run_clock_ms());
     }
 }
 
@@ -336,7 +338,7 @@ pull_link_begin(struct pull *pull)
     buf_append(&pull->text, "", 1);
     CHECK(!pull->text.failed);
     replica_set_slots(pull->replica, pull->text.data);
-    replica_follow(pull->replica, &target, replication_now_ms());
+    replica_follow(pull->replica, &target, run_clock_ms());
 }
 
 void
@@ -358,7 +360,8 @@ learn(void *ctx, uint64_t fingerprint, const char *digits)
 {
     struct pull *pull = ctx;
 
-    return secrets_learn(pull->r->server->persist, fingerprint, digits);
+    return secrets_learn(pull->roles.loop0->service->persist, fingerprint,
+                         digits);
 }
 
 const struct replica_hooks pull_link_hooks = { .dial = dial,

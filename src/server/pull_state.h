@@ -5,10 +5,15 @@
  */
 #pragma once
 
+#include "dial/upstream.h"
+#include "engine/loop0.h"
+#include "engine/service.h"
 #include "journal/history.h"
 #include "keyspace/walk_part.h"
-#include "roles/replication_state.h"
+#include "repl/replica.h"
+#include "repl/wire.h"
 #include "server/pull_hooks.h"
+#include "snapshot/transfer.h"
 
 struct adoption;
 struct inject;
@@ -16,7 +21,7 @@ struct pull_log;
 
 /* NOLINTNEXTLINE(*Padding): in the order of its uses, and there is one. */
 struct pull {
-    struct replication *r;
+    struct pull_roles roles;
     struct inject *inject;
     struct replica *replica;
     struct pull_counts counts;

@@ -313,7 +313,6 @@ replication_new(struct server *server)
     struct primary_hooks followers = followers_hooks;
     struct service *service = &server->service;
 
-    r->server = server;
     r->loop0 = &server->loop0;
     following.ctx = followers.ctx = r;
     CHECK(pthread_mutex_init(&r->shared.mutex, NULL) == 0);
@@ -332,9 +331,13 @@ replication_new(struct server *server)
                                          .seal = seal,
                                          .poke = poke,
                                          .ctx = r });
-    r->pull = pull_new(r);
-    r->drop = slot_drop_new(r);
-    r->slot_figures = slot_figures_new(r);
+    r->drop = slot_drop_new(r->loop0, poke, r);
+    r->pull = pull_new(&(struct pull_roles){ .loop0 = r->loop0,
+                                             .drop = r->drop,
+                                             .settles = &r->shared.settles,
+                                             .poke = poke,
+                                             .ctx = r });
+    r->slot_figures = slot_figures_new(service, r->pull, r->drop);
     r->following.up =
         (struct upstream){ .loop0 = &server->loop0, .replica = r->replica };
     service->replication = (struct replication_calls){
@@ -361,8 +364,8 @@ replication_free(struct replication *r)
     buf_free(&r->following.held);
     merge_free(r->merge);
     slot_figures_free(r->slot_figures);
-    slot_drop_free(r->drop);
     pull_free(r->pull);
+    slot_drop_free(r->drop);
     apply_free(r->apply);
     replica_free(r->replica);
     primary_free(r->primary);
@@ -380,9 +383,8 @@ replication_start_handles(struct server *server)
     CHECK(uv_async_init(uv, &r->poke, on_poke) == 0);
     CHECK(uv_timer_init(uv, &r->tick) == 0);
     outgoing_start(r, uv);
-    CHECK(uv_timer_init(uv, &r->drop_pause) == 0);
+    slot_drop_start(r->drop, uv);
     r->poke.data = r->tick.data = r;
-    r->drop_pause.data = r->drop;
     CHECK(uv_timer_start(&r->tick, on_tick, REPLICATION_TICK_MS,
                          REPLICATION_TICK_MS) == 0);
 }
@@ -394,7 +396,7 @@ replication_close_handles(struct server *server)
 
     uv_close((uv_handle_t *)&r->tick, NULL);
     outgoing_stop(r);
-    uv_close((uv_handle_t *)&r->drop_pause, NULL);
+    slot_drop_close(r->drop);
     uv_close((uv_handle_t *)&r->poke, NULL);
 }
 
@@ -484,7 +486,7 @@ replication_stop(struct server *server)
     following_end(r);
     merge_stop(r->merge);
     pull_stop(r->pull);
-    uv_timer_stop(&r->drop_pause);
+    slot_drop_stop(r->drop);
     primary_drop_all(r->primary, "the server ends");
     followers_close(r);
 }

@@ -133,7 +133,7 @@ start_handles(struct server *server)
     start_signal(server, &server->sighup, on_reload_signal, SIGHUP);
     data_start_handles(server);
     replication_start_handles(server);
-    sidecar_mode_start(server);
+    sidecar_mode_start(server->sidecar);
     CHECK(uv_timer_init(uv, &server->reclaim) == 0);
     server->reclaim.data = server;
     CHECK(uv_timer_start(&server->reclaim, on_reclaim, RECLAIM_EVERY_MS, 0) ==
@@ -302,7 +302,8 @@ free_service(struct server *server)
 {
     struct service *service = &server->service;
 
-    sidecar_mode_fini(server);
+    sidecar_mode_fini(server->sidecar);
+    server->sidecar = NULL;
     web_free(server->web);
     replication_free(server->replication);
     persist_free(server->persist);
@@ -332,7 +333,8 @@ open_sidecar(struct server *server)
 {
     char reason[SIDECAR_MODE_REASON_MAX];
 
-    if (!sidecar_mode_init(server, reason)) {
+    if (!sidecar_mode_init(&server->loop0, server->replication,
+                           &server->sidecar, reason)) {
         server->exit = SERVER_EXIT_MISTAKE;
         log_error("server", "not started", "reason=\"%s\"", reason);
         return false;
@@ -412,7 +414,7 @@ open_named(struct server *server)
     }
     buf_free(&reason);
     if (sound && open_sidecar(server) && persist_open(server->persist) &&
-        open_role(server) && sidecar_mode_open(server) &&
+        open_role(server) && sidecar_mode_open(server->sidecar) &&
         open_sockets(server)) {
         merge_state_open(&server->replication->merge_state, &server->service);
         return true;
@@ -452,7 +454,7 @@ server_init(struct server *server, struct conf *conf, struct conf *given,
     init_service(server, args);
     if (!open_named(server)) {
         kept_role_close(server->replication);
-        sidecar_mode_close(server);
+        sidecar_mode_close(server->sidecar);
         free_service(server);
         return false;
     }
@@ -500,7 +502,7 @@ server_fini(struct server *server)
     server->service.conf_file = NULL;
     kept_role_close(server->replication);
     merge_state_close(&server->replication->merge_state);
-    sidecar_mode_close(server);
+    sidecar_mode_close(server->sidecar);
     for (unsigned i = 0; i < server->threads; i++) {
         loop_fini(&server->loops[i]);
         dispatch_free_worker(server->workers[i]);

@@ -22,7 +22,6 @@
 #include <limits.h>
 
 struct replication;
-struct sidecar_inquiry;
 struct sidecar_mode;
 struct web;
 
@@ -67,9 +66,8 @@ struct server {
     struct loop0 loop0;
     struct persist *persist;
     struct replication *replication;
-    struct sidecar_mode *sidecar;    /* NULL: sidecar-of is not set */
-    struct sidecar_inquiry *inquiry; /* likewise; any thread */
-    struct web *web;                 /* serves metrics-port */
+    struct sidecar_mode *sidecar; /* NULL: sidecar-of is not set */
+    struct web *web;              /* serves metrics-port */
     struct net_limits net_limits;
     struct usage usage; /* memory of clients */
     struct loop_env loop_env;

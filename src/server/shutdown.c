@@ -77,7 +77,7 @@ shutdown_loops(struct server *server)
     listeners_close(&server->listeners);
     web_stop(server->web);
     replication_stop(server);
-    sidecar_mode_stop(server);
+    sidecar_mode_stop(server->sidecar);
     persist_halt(server->persist); /* its threads wake no loop from here on */
     close_handles(server);
     for (unsigned i = 1; i < server->threads; i++) {

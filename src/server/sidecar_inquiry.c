@@ -2,17 +2,17 @@
 #include "server/sidecar_inquiry.h"
 
 #include "base/mem.h"
+#include "engine/service.h"
 #include "journal/journal.h"
 #include "persist/persist.h"
 #include "persist/place.h"
-#include "server/server_state.h"
-#include "server/wake.h"
 
 #include <pthread.h>
 
 struct sidecar_inquiry {
-    struct server *server;
-    void (*poke)(struct server *server);
+    struct service *service;
+    void (*poke)(void *ctx);
+    void *ctx;
     struct holdings *shown;    /* what the text says; loop 0 */
     pthread_mutex_t mutex;     /* guards what follows */
     struct buf text;           /* of the holdings */
@@ -26,8 +26,8 @@ static bool
 holdings(void *ctx, uint64_t seen, struct buf *ret_text, char *ret_history,
          uint64_t *ret_position)
 {
-    const struct server *server = ctx;
-    struct sidecar_inquiry *inquiry = server->inquiry;
+    struct sidecar_inquiry *inquiry = ctx;
+    struct persist *persist = inquiry->service->persist;
     uint64_t sequence;
     bool known;
 
@@ -38,39 +38,38 @@ holdings(void *ctx, uint64_t seen, struct buf *ret_text, char *ret_history,
     }
     pthread_mutex_unlock(&inquiry->mutex);
     /* After the text: a copy that has reached this place has what it says. */
-    memcpy(ret_history, persist_history(server->persist)->id,
-           HISTORY_ID_CHARS + 1);
-    persist_place(server->persist, ret_position, &sequence);
+    memcpy(ret_history, persist_history(persist)->id, HISTORY_ID_CHARS + 1);
+    persist_place(persist, ret_position, &sequence);
     return known;
 }
 
 static void
 fence(void *ctx, struct fence_order *order)
 {
-    struct server *server = ctx;
-    struct sidecar_inquiry *inquiry = server->inquiry;
+    struct sidecar_inquiry *inquiry = ctx;
 
     pthread_mutex_lock(&inquiry->mutex);
     order->next = inquiry->first;
     inquiry->first = order;
     pthread_mutex_unlock(&inquiry->mutex);
-    inquiry->poke(server);
+    inquiry->poke(inquiry->ctx);
 }
 
 /* ---- loop 0 -------------------------------------------------------------- */
 
 struct sidecar_inquiry *
-sidecar_inquiry_new(struct server *server, void (*poke)(struct server *))
+sidecar_inquiry_new(struct service *service, void (*poke)(void *ctx), void *ctx)
 {
     struct sidecar_inquiry *inquiry = mem_zalloc(sizeof(*inquiry));
 
-    inquiry->server = server;
+    inquiry->service = service;
     inquiry->poke = poke;
+    inquiry->ctx = ctx;
     inquiry->shown = mem_zalloc(sizeof(*inquiry->shown));
-    server->inquiry = inquiry;
     CHECK(pthread_mutex_init(&inquiry->mutex, NULL) == 0);
-    server->service.slots.holdings = holdings;
-    server->service.slots.fence = fence;
+    service->sidecar = (struct sidecar_calls){ .holdings = holdings,
+                                               .fence = fence,
+                                               .ctx = inquiry };
     return inquiry;
 }
 
@@ -82,7 +81,7 @@ sidecar_inquiry_free(struct sidecar_inquiry *inquiry)
     if (inquiry == NULL) {
         return;
     }
-    inquiry->server->inquiry = NULL;
+    inquiry->service->sidecar = (struct sidecar_calls){ .holdings = NULL };
     while ((order = sidecar_inquiry_take(inquiry)) != NULL) {
         fence_order_drop(order);
     }
@@ -132,5 +131,5 @@ sidecar_inquiry_answer(struct sidecar_inquiry *inquiry,
     order->answer.granted = &order->granted;
     atomic_store_explicit(&order->done, true, memory_order_release);
     fence_order_drop(order);
-    wake_loops(inquiry->server);
+    service_wake_loops(inquiry->service);
 }

@@ -7,13 +7,13 @@
 
 #include "cluster/fence_order.h"
 
-struct server;
+struct service;
 struct sidecar_inquiry;
 
-/* Sets the service's calls and server->inquiry. poke: has loop 0 look at
- * orders; any thread calls it. */
-struct sidecar_inquiry *sidecar_inquiry_new(struct server *server,
-                                            void (*poke)(struct server *));
+/* Sets the service's sidecar_calls. poke: has loop 0 look at orders; any thread
+ * calls it. */
+struct sidecar_inquiry *sidecar_inquiry_new(struct service *service,
+                                            void (*poke)(void *ctx), void *ctx);
 
 /* Refuses what waits. NULL is fine. */
 void sidecar_inquiry_free(struct sidecar_inquiry *inquiry);

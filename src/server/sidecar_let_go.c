@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/sidecar_let_go.h"
-#include "server/server_state.h"
 
 #include "base/log.h"
 #include "cluster/fence_order.h"
@@ -36,7 +35,7 @@ note_key(void *ctx, const struct key *key, uint64_t expires_at_ms)
 static void
 count_keys(const struct sidecar_mode *mode, struct fence_order *order)
 {
-    struct count count = { mode->server->service.keyspace, order };
+    struct count count = { mode->loop0->service->keyspace, order };
     uint64_t cursor = 0;
 
     do {
@@ -49,8 +48,8 @@ count_keys(const struct sidecar_mode *mode, struct fence_order *order)
 static int
 save(struct sidecar_mode *mode, struct fence_order *order)
 {
-    struct persist *persist = mode->server->persist;
-    struct gate *gate = keyspace_gate(mode->server->service.keyspace);
+    struct persist *persist = mode->loop0->service->persist;
+    struct gate *gate = keyspace_gate(mode->loop0->service->keyspace);
     char name[64];
     int error;
 

@@ -13,7 +13,6 @@
 #include "persist/kept_file.h"
 #include "persist/persist.h"
 #include "roles/replication_state.h"
-#include "server/server_state.h"
 #include "server/sidecar_inquiry.h"
 #include "server/sidecar_mode_state.h"
 #include "server/sidecar_owner.h"
@@ -59,7 +58,7 @@ note_lapse(struct sidecar_mode *mode, const struct neighbour_poll *poll)
 static void
 set_silence(struct sidecar_mode *mode)
 {
-    const struct conf *conf = &mode->server->conf;
+    const struct conf *conf = mode->loop0->service->conf;
     uint64_t lease_ms = mode->lease.length_ns / MS;
     bool safe = conf->sidecar_mode == CONF_SIDECAR_MODE_SAFE;
     const struct sidecar_options options = {
@@ -123,7 +122,7 @@ on_polled(void *ctx, const struct neighbour_poll *poll)
 {
     struct sidecar_mode *mode = ctx;
 
-    if (mode->sidecar == NULL || atomic_load(&mode->server->service.loading)) {
+    if (mode->sidecar == NULL || atomic_load(&mode->loop0->service->loading)) {
         topology_free(poll->topology);
         neighbour_forget(mode->neighbour);
         return; /* the data is not there yet */
@@ -150,7 +149,7 @@ static void
 on_settled(void *ctx, const struct cluster_settings *settings)
 {
     struct sidecar_mode *mode = ctx;
-    const struct conf *conf = &mode->server->conf;
+    const struct conf *conf = mode->loop0->service->conf;
 
     mode->view.settings = *settings;
     mode->lease.length_ns = conf->sidecar_lease_ms > 0
@@ -208,10 +207,12 @@ read_map(struct sidecar_mode *mode)
     char reason[SIDECAR_MODE_REASON_MAX];
     char *before = mode->map;
 
-    if (before != NULL && strcmp(before, mode->server->conf.sidecar_map) == 0) {
+    if (before != NULL &&
+        strcmp(before, mode->loop0->service->conf->sidecar_map) == 0) {
         return false;
     }
-    mode->map = mem_copy_text(slice_of(mode->server->conf.sidecar_map));
+    mode->map =
+        mem_copy_text(slice_of(mode->loop0->service->conf->sidecar_map));
     CHECK(parse_map(mode->map, mode->places, &mode->view.place_count, reason,
                     sizeof(reason)));
     mode->view.places = mode->places;
@@ -222,7 +223,7 @@ read_map(struct sidecar_mode *mode)
 static void
 read_options(struct sidecar_mode *mode)
 {
-    const struct conf *conf = &mode->server->conf;
+    const struct conf *conf = mode->loop0->service->conf;
     struct view_options *view = &mode->view;
 
     mode->lease.poll_ns = (uint64_t)conf->sidecar_poll_ms * MS;
@@ -235,9 +236,9 @@ read_options(struct sidecar_mode *mode)
 
 /* Has loop 0 look at orders and at the disk. Any thread. */
 static void
-poke(struct server *server)
+poke(void *ctx)
 {
-    struct sidecar_mode *mode = server->sidecar;
+    struct sidecar_mode *mode = ctx;
 
     if (atomic_load(&mode->started)) {
         (void)uv_async_send(&mode->poke);
@@ -245,11 +246,11 @@ poke(struct server *server)
 }
 
 void
-sidecar_mode_apply_conf(struct server *server)
+sidecar_mode_apply_conf(struct sidecar_mode *mode)
 {
-    if (server->sidecar != NULL) {
-        atomic_store(&server->sidecar->map_due, true);
-        poke(server);
+    if (mode != NULL) {
+        atomic_store(&mode->map_due, true);
+        poke(mode);
     }
 }
 
@@ -257,7 +258,7 @@ sidecar_mode_apply_conf(struct server *server)
 static void
 look_at_map(struct sidecar_mode *mode)
 {
-    struct gate *gate = keyspace_gate(mode->server->service.keyspace);
+    struct gate *gate = keyspace_gate(mode->loop0->service->keyspace);
 
     if (!atomic_exchange(&mode->map_due, false)) {
         return;
@@ -271,25 +272,26 @@ look_at_map(struct sidecar_mode *mode)
 }
 
 void
-sidecar_mode_moved(struct server *server)
+sidecar_mode_moved(struct sidecar_mode *mode)
 {
-    struct sidecar_mode *mode = server->sidecar;
     uint64_t wanted = mode == NULL ? 0 : atomic_load(&mode->sync_to);
 
     if (wanted != 0 &&
-        journal_synced(persist_journal(server->persist)) >= wanted &&
+        journal_synced(persist_journal(mode->loop0->service->persist)) >=
+            wanted &&
         atomic_compare_exchange_strong(&mode->sync_to, &wanted, 0)) {
-        poke(server);
+        poke(mode);
     }
 }
 
 /* ---- life ---------------------------------------------------------------- */
 
 bool
-sidecar_mode_init(struct server *server,
+sidecar_mode_init(const struct loop0 *loop0, struct replication *r,
+                  struct sidecar_mode **ret_mode,
                   char ret_reason[SIDECAR_MODE_REASON_MAX])
 {
-    const struct conf *conf = &server->conf;
+    const struct conf *conf = loop0->service->conf;
     struct neighbour_hooks hooks = { .polled = on_polled,
                                      .settled = on_settled };
     struct neighbour_place place;
@@ -315,25 +317,24 @@ sidecar_mode_init(struct server *server,
         return false;
     }
     mode = mem_zalloc(sizeof(*mode));
-    mode->server = server;
+    mode->loop0 = loop0;
+    mode->r = r;
     mode->answered = mem_zalloc(sizeof(*mode->answered));
-    server->sidecar = mode;
+    *ret_mode = mode;
     (void)read_map(mode);
     read_options(mode);
     key_hash_by_slot(true);
     hooks.ctx = mode;
-    mode->neighbour = neighbour_new(&server->loop0, &place, &hooks);
-    mode->inquiry = sidecar_inquiry_new(server, poke);
-    server->service.cluster = &mode->cluster;
-    observe_flag(&server->service, OBSERVED_ROUTES, true);
+    mode->neighbour = neighbour_new(loop0, &place, &hooks);
+    mode->inquiry = sidecar_inquiry_new(loop0->service, poke, mode);
+    loop0->service->cluster = &mode->cluster;
+    observe_flag(loop0->service, OBSERVED_ROUTES, true);
     return true;
 }
 
 void
-sidecar_mode_fini(struct server *server)
+sidecar_mode_fini(struct sidecar_mode *mode)
 {
-    struct sidecar_mode *mode = server->sidecar;
-
     if (mode != NULL) {
         neighbour_free(mode->neighbour);
         colleagues_free(mode->colleagues);
@@ -344,7 +345,6 @@ sidecar_mode_fini(struct server *server)
         mem_free(mode->map);
         mem_free(mode->answered);
         mem_free(mode);
-        server->sidecar = NULL;
     }
 }
 
@@ -381,9 +381,9 @@ on_written(void *ctx)
 }
 
 bool
-sidecar_mode_open(struct server *server)
+sidecar_mode_open(struct sidecar_mode *mode)
 {
-    struct sidecar_mode *mode = server->sidecar;
+    const struct service *service;
     struct holdings *holdings;
     char reason[HOLDINGS_REASON_MAX];
     struct kept_file_options options = {
@@ -398,19 +398,20 @@ sidecar_mode_open(struct server *server)
     if (mode == NULL) {
         return true;
     }
+    service = mode->loop0->service;
     holdings = mem_zalloc(sizeof(*holdings));
-    if (!read_file(server->conf.dir, holdings, reason)) {
+    if (!read_file(service->conf->dir, holdings, reason)) {
         log_error("server.sidecar", "cannot read which slots were held",
                   "file=\"%s/" SLOTS_FILE_NAME "\" reason=\"%s\" "
                   "next=\"remove it: the slots are then taken from other "
                   "daemons, or are missing\"",
-                  server->conf.dir, reason);
+                  service->conf->dir, reason);
         mem_free(holdings);
         return false;
     }
-    options.dir = persist_dir(server->persist);
+    options.dir = persist_dir(service->persist);
     options.written = on_written;
-    options.ctx = server;
+    options.ctx = mode;
     mode->file = kept_file_new(&options);
     hooks.ctx = mode;
     mode->sidecar = sidecar_new(&hooks, holdings);
@@ -419,10 +420,10 @@ sidecar_mode_open(struct server *server)
 }
 
 void
-sidecar_mode_write_again(struct server *server)
+sidecar_mode_write_again(struct sidecar_mode *mode)
 {
-    if (server->sidecar != NULL) {
-        (void)kept_file_write_again(server->sidecar->file);
+    if (mode != NULL) {
+        (void)kept_file_write_again(mode->file);
     }
 }
 
@@ -450,7 +451,7 @@ on_timer(uv_timer_t *timer)
 {
     struct sidecar_mode *mode = timer->data;
 
-    if (atomic_load(&mode->server->service.loading)) {
+    if (atomic_load(&mode->loop0->service->loading)) {
         return;
     }
     look_at_map(mode);
@@ -467,7 +468,7 @@ on_poke(uv_async_t *handle)
 {
     struct sidecar_mode *mode = handle->data;
 
-    if (!atomic_load(&mode->server->service.loading)) {
+    if (!atomic_load(&mode->loop0->service->loading)) {
         look_at_map(mode);
         sidecar_owner_fence(mode);
         tick(mode);
@@ -498,18 +499,18 @@ on_told(void *ctx, struct slice text)
 }
 
 void
-sidecar_mode_start(struct server *server)
+sidecar_mode_start(struct sidecar_mode *mode)
 {
-    struct sidecar_mode *mode = server->sidecar;
-    uv_loop_t *uv = &server->loops[0].uv;
+    uv_loop_t *uv;
 
     if (mode == NULL) {
         return;
     }
-    mode->colleagues = colleagues_new(&server->loop0, on_answered, mode);
-    server->replication->following.take_holdings = on_told;
-    server->replication->following.may_load = may_load;
-    server->replication->following.holdings_ctx = mode;
+    uv = &mode->loop0->loop->uv;
+    mode->colleagues = colleagues_new(mode->loop0, on_answered, mode);
+    mode->r->following.take_holdings = on_told;
+    mode->r->following.may_load = may_load;
+    mode->r->following.holdings_ctx = mode;
     CHECK(uv_timer_init(uv, &mode->timer) == 0);
     mode->timer.data = mode;
     mode->tick_ms = TICK_MS;
@@ -521,10 +522,8 @@ sidecar_mode_start(struct server *server)
 }
 
 void
-sidecar_mode_stop(struct server *server)
+sidecar_mode_stop(struct sidecar_mode *mode)
 {
-    struct sidecar_mode *mode = server->sidecar;
-
     if (mode != NULL && atomic_exchange(&mode->started, false)) {
         neighbour_stop(mode->neighbour);
         colleagues_stop(mode->colleagues);
@@ -536,10 +535,10 @@ sidecar_mode_stop(struct server *server)
 }
 
 void
-sidecar_mode_close(struct server *server)
+sidecar_mode_close(struct sidecar_mode *mode)
 {
-    if (server->sidecar != NULL) {
-        kept_file_free(server->sidecar->file);
-        server->sidecar->file = NULL;
+    if (mode != NULL) {
+        kept_file_free(mode->file);
+        mode->file = NULL;
     }
 }

@@ -13,39 +13,41 @@
 #include <stddef.h>
 
 struct conf;
-struct server;
+struct loop0;
+struct replication;
+struct sidecar_mode;
 
 enum { SIDECAR_MODE_REASON_MAX = 512 };
 
 /* Prepares the mode if sidecar-of is set: before the keyspace is made, since
- * hashes of keys then have their slots. False: an option is malformed. */
-bool sidecar_mode_init(struct server *server,
+ * hashes of keys then have their slots. *ret_mode stays NULL without
+ * sidecar-of, and then all others do nothing. False: an option is malformed. */
+bool sidecar_mode_init(const struct loop0 *loop0, struct replication *r,
+                       struct sidecar_mode **ret_mode,
                        char ret_reason[SIDECAR_MODE_REASON_MAX]);
-void sidecar_mode_fini(struct server *server);
+void sidecar_mode_fini(struct sidecar_mode *mode);
 
 /* Whether these options are good, but for those that are read at a start only.
  * If not, says why. */
 bool sidecar_mode_allows(const struct conf *conf, char *ret_reason,
                          size_t reason_size);
 
-/* All below do nothing without sidecar-of. */
-
 /* Has loop 0 read options that have changed. Under the raised gate. */
-void sidecar_mode_apply_conf(struct server *server);
+void sidecar_mode_apply_conf(struct sidecar_mode *mode);
 
 /* Reads what this server held before. Before the loops run; the data directory
  * is locked. False: the reason was logged. */
-bool sidecar_mode_open(struct server *server);
+bool sidecar_mode_open(struct sidecar_mode *mode);
 
 /* Writes the file into another data directory, which has the data. */
-void sidecar_mode_write_again(struct server *server);
+void sidecar_mode_write_again(struct sidecar_mode *mode);
 
 /* The journal has written or synced something. Any thread. */
-void sidecar_mode_moved(struct server *server);
+void sidecar_mode_moved(struct sidecar_mode *mode);
 
-void sidecar_mode_start(struct server *server);
-void sidecar_mode_stop(struct server *server);
+void sidecar_mode_start(struct sidecar_mode *mode);
+void sidecar_mode_stop(struct sidecar_mode *mode);
 
 /* Writes what is not written yet. Its thread wakes the loops, so call it before
  * they are freed. */
-void sidecar_mode_close(struct server *server);
+void sidecar_mode_close(struct sidecar_mode *mode);

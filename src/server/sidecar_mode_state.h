@@ -14,12 +14,15 @@
 #include "cluster/cluster.h"
 #include "cluster/lease.h"
 #include "cluster/sidecar.h"
-#include "server/server_state.h"
+#include "engine/loop0.h"
+#include "engine/service.h"
+#include "net/loop.h"
 #include "server/sidecar_report.h"
 
 struct colleagues;
 struct kept_file;
 struct neighbour;
+struct replication;
 struct sidecar_inquiry;
 
 enum {
@@ -30,7 +33,8 @@ enum {
 
 /* NOLINTNEXTLINE(*Padding): in the order of its uses, and there is one. */
 struct sidecar_mode {
-    struct server *server;
+    const struct loop0 *loop0;
+    struct replication *r;
     struct cluster cluster;          /* the service's */
     struct cluster_view *view_shown; /* the view of `cluster` */
     struct lease lease;

@@ -20,13 +20,11 @@
 #include "roles/outgoing.h"
 #include "roles/replication_state.h"
 #include "server/pull.h"
-#include "server/server_state.h"
 #include "server/sidecar_asks.h"
 #include "server/sidecar_inquiry.h"
 #include "server/sidecar_let_go.h"
 #include "server/sidecar_mode_state.h"
 #include "server/slot_drop.h"
-#include "server/wake.h"
 
 #include <stdio.h>
 
@@ -40,7 +38,7 @@ enum {
 static struct gate *
 gate_of(const struct sidecar_mode *mode)
 {
-    return keyspace_gate(mode->server->service.keyspace);
+    return keyspace_gate(mode->loop0->service->keyspace);
 }
 
 /* Returns where the daemon beside a node is, or NULL. */
@@ -57,7 +55,7 @@ find(const struct sidecar_mode *mode, const char *id)
 static unsigned
 port_of(const struct sidecar_mode *mode, const struct view_node *node)
 {
-    return node->port[mode->server->replication->uses_tls];
+    return node->port[mode->r->uses_tls];
 }
 
 /* ---- views --------------------------------------------------------------- */
@@ -66,7 +64,7 @@ port_of(const struct sidecar_mode *mode, const struct view_node *node)
 static void
 check_own_port(struct sidecar_mode *mode, const struct cluster_view *view)
 {
-    const struct conf *conf = &mode->server->conf;
+    const struct conf *conf = mode->loop0->service->conf;
     unsigned port = view->nodes[view->topology->myself].port[0];
     int64_t own = conf->port > 0 ? conf->port : conf->tls_port;
 
@@ -151,7 +149,8 @@ publish(void *ctx, const struct sidecar_map *map)
     (void)atomic_fetch_add(&mode->cluster.views, 1);
     sidecar_inquiry_publish(mode->inquiry, sidecar_holdings(mode->sidecar));
     check_own_port(mode, view);
-    wake_loops(mode->server); /* commands that wait for a hand-off */
+    service_wake_loops(
+        mode->loop0->service); /* commands that wait for a hand-off */
 }
 
 /* ---- the role ------------------------------------------------------------ */
@@ -166,7 +165,7 @@ follow(void *ctx, int node)
         return; /* sidecar_owner_look tries again */
     }
     gate_raise(gate_of(mode), 0);
-    role_follow(&mode->server->service, slice_of(leader->host),
+    role_follow(mode->loop0->service, slice_of(leader->host),
                 port_of(mode, leader));
     gate_lower(gate_of(mode), 0);
 }
@@ -177,7 +176,7 @@ lead(void *ctx)
     struct sidecar_mode *mode = ctx;
 
     gate_raise(gate_of(mode), 0);
-    role_lead(&mode->server->service);
+    role_lead(mode->loop0->service);
     gate_lower(gate_of(mode), 0);
 }
 
@@ -185,7 +184,7 @@ static void
 where(void *ctx, char ret_history[HISTORY_ID_CHARS + 1], uint64_t *ret_position)
 {
     struct sidecar_mode *mode = ctx;
-    struct persist *persist = mode->server->persist;
+    struct persist *persist = mode->loop0->service->persist;
     uint64_t sequence;
 
     gate_enter(gate_of(mode), 0);
@@ -198,7 +197,7 @@ static bool
 has(void *ctx, const char history[HISTORY_ID_CHARS + 1], uint64_t position)
 {
     struct sidecar_mode *mode = ctx;
-    struct persist *persist = mode->server->persist;
+    struct persist *persist = mode->loop0->service->persist;
     uint64_t end = 0;
     uint64_t sequence;
     bool covers;
@@ -219,11 +218,12 @@ static void
 disk(void *ctx, struct sidecar_disk *ret_disk)
 {
     struct sidecar_mode *mode = ctx;
-    const struct persist *persist = mode->server->persist;
+    const struct persist *persist = mode->loop0->service->persist;
     uint64_t stored;
 
     *ret_disk =
-        (struct sidecar_disk){ .journals = mode->server->conf.appendonly };
+        (struct sidecar_disk){ .journals =
+                                   mode->loop0->service->conf->appendonly };
     gate_enter(gate_of(mode), 0);
     memcpy(ret_disk->history, persist_history(persist)->id,
            sizeof(ret_disk->history));
@@ -240,10 +240,10 @@ static void
 store(void *ctx)
 {
     struct sidecar_mode *mode = ctx;
-    struct persist *persist = mode->server->persist;
+    struct persist *persist = mode->loop0->service->persist;
     struct journal *journal = persist_journal(persist);
 
-    if (mode->server->conf.appendonly) {
+    if (mode->loop0->service->conf->appendonly) {
         uint64_t position = journal_position(journal);
 
         atomic_store(&mode->sync_to, position);
@@ -302,8 +302,7 @@ tell(void *ctx, const struct holdings *holdings)
 
     holdings_write(holdings, &text);
     where(mode, history, &position);
-    primary_tell(mode->server->replication->primary, &text, position,
-                 replication_now_ms());
+    primary_tell(mode->r->primary, &text, position, replication_now_ms());
 }
 
 static bool
@@ -311,14 +310,13 @@ is_linked(void *ctx)
 {
     const struct sidecar_mode *mode = ctx;
 
-    return replica_is_connected(mode->server->replication->replica);
+    return replica_is_connected(mode->r->replica);
 }
 
 static bool
 is_told(void *ctx)
 {
-    return ((const struct sidecar_mode *)ctx)
-        ->server->replication->following.told;
+    return ((const struct sidecar_mode *)ctx)->r->following.told;
 }
 
 bool
@@ -355,7 +353,7 @@ is_empty(const struct sidecar_mode *mode, const struct slot_set *set)
 
     for (int i = 0; i < SCAN_SLICES_MAX; i++) {
         gate_enter(gate_of(mode), 0);
-        cursor = slot_keys_scan(mode->server->service.keyspace, 0, set, cursor,
+        cursor = slot_keys_scan(mode->loop0->service->keyspace, 0, set, cursor,
                                 note_key, &found);
         gate_leave(gate_of(mode), 0);
         if (found || cursor == 0) {
@@ -388,7 +386,7 @@ answer(struct sidecar_mode *mode, struct fence_order *order)
                    "slots=%u node=%s position=%llu",
                    slot_set_count(&order->granted), order->node,
                    (unsigned long long)order->answer.position);
-        outgoing_stir(mode->server->replication);
+        outgoing_stir(mode->r);
     }
 }
 
@@ -411,10 +409,9 @@ confirm_own_data(struct sidecar_mode *mode, const struct slot_set *set,
                        slot_set_count(&left) + slot_set_count(set));
         return false;
     }
-    atomic_store(&mode->server->service.leads_by_word, true);
-    grace_look(mode->server->replication);
-    sidecar_set_behind(mode->sidecar,
-                       service_is_behind(&mode->server->service));
+    atomic_store(&mode->loop0->service->leads_by_word, true);
+    grace_look(mode->r);
+    sidecar_set_behind(mode->sidecar, service_is_behind(mode->loop0->service));
     sidecar_refresh(mode->sidecar);
     return true;
 }
@@ -423,7 +420,7 @@ static void
 force(struct sidecar_mode *mode, struct fence_order *order)
 {
     bool good =
-        mode->topology != NULL && service_is_behind(&mode->server->service)
+        mode->topology != NULL && service_is_behind(mode->loop0->service)
             ? confirm_own_data(mode, &order->set, order->reason,
                                sizeof(order->reason))
             : sidecar_force_serve(
@@ -516,7 +513,7 @@ begin_pull(void *ctx, const char *id, const struct slot_set *set)
         const struct pull_source source = { set, node->host,
                                             port_of(mode, node) };
 
-        if (pull_begin(mode->server, &source, &hooks, mode->pull_failure,
+        if (pull_begin(mode->r->pull, &source, &hooks, mode->pull_failure,
                        sizeof(mode->pull_failure))) {
             mode->pull_failure[0] = '\0';
         }
@@ -528,7 +525,7 @@ end_pull(void *ctx, const char *history, uint64_t position)
 {
     struct sidecar_mode *mode = ctx;
 
-    pull_until(mode->server, history, position);
+    pull_until(mode->r->pull, history, position);
 }
 
 static void
@@ -536,7 +533,7 @@ cancel_pull(void *ctx)
 {
     struct sidecar_mode *mode = ctx;
 
-    pull_cancel(mode->server);
+    pull_cancel(mode->r->pull);
     mode->pull_failure[0] = '\0';
 }
 
@@ -570,7 +567,7 @@ look_at_pull(struct sidecar_mode *mode)
         mode->pull_failure[0] = '\0';
         sidecar_pull_ended(mode->sidecar, false, reason, sidecar_mode_now_ms());
     }
-    if (!pull_show(mode->server, &progress)) {
+    if (!pull_show(mode->r->pull, &progress)) {
         return;
     }
     look_at_link(mode, &progress);
@@ -595,7 +592,7 @@ static void
 look_at_leader(struct sidecar_mode *mode)
 {
     const struct cluster_view *view = mode->cluster.view;
-    const struct role *role = &mode->server->service.role;
+    const struct role *role = &mode->loop0->service->role;
     const struct view_node *leader;
 
     if (view == NULL || !role->replica || view->primary || view->leader < 0) {
@@ -612,8 +609,7 @@ look_at_leader(struct sidecar_mode *mode)
 void
 sidecar_owner_look(struct sidecar_mode *mode)
 {
-    sidecar_set_behind(mode->sidecar,
-                       service_is_behind(&mode->server->service));
+    sidecar_set_behind(mode->sidecar, service_is_behind(mode->loop0->service));
     look_at_pull(mode);
     look_at_leader(mode);
 }
@@ -639,9 +635,9 @@ drop(void *ctx, const struct slot_set *set)
     struct slot_set pulled;
     struct slot_set left = *set;
 
-    pull_slots(mode->server, &pulled);
+    pull_slots(mode->r->pull, &pulled);
     slot_set_subtract(&left, &pulled); /* these come back */
-    slot_drop_begin(mode->server, &left);
+    slot_drop_begin(mode->r->drop, &left);
 }
 
 static void

@@ -8,7 +8,6 @@
 #include "cluster/sidecar_hooks.h"
 #include "proto/answers.h"
 
-struct server;
 struct sidecar_mode;
 
 /* The hooks of the state machine; their ctx is the mode. */

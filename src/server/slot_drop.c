@@ -4,17 +4,21 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cluster/cluster.h"
+#include "engine/loop0.h"
+#include "engine/service.h"
+#include "keyspace/gate.h"
 #include "keyspace/key_hash.h"
+#include "repl/status.h"
 #include "replay/inject.h"
-#include "roles/following.h"
-#include "roles/replication_state.h"
-#include "server/server_state.h"
 #include "server/sweep.h"
 
 enum { PAUSE_MS = 1, PAUSE_FAILED_MS = 200 };
 
 struct slot_drop {
-    struct replication *r;
+    const struct loop0 *loop0;
+    void (*poke)(void *ctx);
+    void *ctx;
+    uv_timer_t pause;
     struct inject *inject;
     struct slot_set slots;
     struct sweep sweep;
@@ -22,11 +26,13 @@ struct slot_drop {
 };
 
 struct slot_drop *
-slot_drop_new(struct replication *r)
+slot_drop_new(const struct loop0 *loop0, void (*poke)(void *ctx), void *ctx)
 {
     struct slot_drop *drop = mem_zalloc(sizeof(*drop));
 
-    drop->r = r;
+    drop->loop0 = loop0;
+    drop->poke = poke;
+    drop->ctx = ctx;
     return drop;
 }
 
@@ -46,38 +52,32 @@ begin_sweep(struct slot_drop *drop)
 {
     sweep_fini(&drop->sweep);
     drop->sweep = (struct sweep){ .inject = drop->inject,
-                                  .ks = drop->r->server->service.keyspace,
+                                  .ks = drop->loop0->service->keyspace,
                                   .slots = &drop->slots };
 }
 
 void
-slot_drop_begin(struct server *server, const struct slot_set *slots)
+slot_drop_begin(struct slot_drop *drop, const struct slot_set *slots)
 {
-    struct slot_drop *drop = server->replication->drop;
-
     CHECK(key_hash_has_slots());
     if (slot_set_is_empty(&drop->slots)) {
         drop->deleted = 0;
     }
     slot_set_unite(&drop->slots, slots);
     begin_sweep(drop);
-    (void)uv_async_send(&drop->r->poke);
+    drop->poke(drop->ctx);
 }
 
 void
-slot_drop_end(struct server *server, const struct slot_set *slots)
+slot_drop_end(struct slot_drop *drop, const struct slot_set *slots)
 {
-    struct slot_drop *drop = server->replication->drop;
-
     slot_set_subtract(&drop->slots, slots);
 }
 
 void
-slot_drop_describe(const struct server *server, struct slot_set *ret_slots,
+slot_drop_describe(const struct slot_drop *drop, struct slot_set *ret_slots,
                    uint64_t *ret_deleted)
 {
-    const struct slot_drop *drop = server->replication->drop;
-
     *ret_slots = drop->slots;
     *ret_deleted = drop->deleted;
 }
@@ -87,7 +87,7 @@ on_pause_over(uv_timer_t *timer)
 {
     struct slot_drop *drop = timer->data;
 
-    if (drop->r->server->stop.stage == STOP_NONE) {
+    if (atomic_load(&drop->loop0->service->ending) == SERVICE_RUNS) {
         slot_drop_look(drop);
     }
 }
@@ -97,7 +97,7 @@ on_pause_over(uv_timer_t *timer)
 static void
 spare(struct slot_drop *drop)
 {
-    const struct service *service = &drop->r->server->service;
+    const struct service *service = drop->loop0->service;
     const struct cluster *cluster = service->cluster;
     const struct topology *topology;
 
@@ -119,12 +119,12 @@ spare(struct slot_drop *drop)
 static uint64_t
 step(struct slot_drop *drop)
 {
-    struct gate *gate = replication_gate(drop->r);
+    struct gate *gate = keyspace_gate(drop->loop0->service->keyspace);
     char reason[STATUS_TEXT_MAX];
     uint64_t before = drop->sweep.deleted;
     bool good;
 
-    if (!following_has_room(drop->r)) {
+    if (!service_takes_logs(drop->loop0->service)) {
         return PAUSE_MS;
     }
     gate_enter(gate, 0);
@@ -150,10 +150,10 @@ slot_drop_look(struct slot_drop *drop)
         return;
     }
     if (drop->inject == NULL) {
-        drop->inject = inject_new(drop->r->server->workers[0]);
+        drop->inject = inject_new(drop->loop0->worker);
         begin_sweep(drop);
     }
-    if (uv_is_active((uv_handle_t *)&drop->r->drop_pause)) {
+    if (uv_is_active((uv_handle_t *)&drop->pause)) {
         return;
     }
     pause_ms = step(drop);
@@ -165,5 +165,24 @@ slot_drop_look(struct slot_drop *drop)
         sweep_fini(&drop->sweep);
         return;
     }
-    (void)uv_timer_start(&drop->r->drop_pause, on_pause_over, pause_ms, 0);
+    (void)uv_timer_start(&drop->pause, on_pause_over, pause_ms, 0);
+}
+
+void
+slot_drop_start(struct slot_drop *drop, uv_loop_t *uv)
+{
+    CHECK(uv_timer_init(uv, &drop->pause) == 0);
+    drop->pause.data = drop;
+}
+
+void
+slot_drop_stop(struct slot_drop *drop)
+{
+    (void)uv_timer_stop(&drop->pause);
+}
+
+void
+slot_drop_close(struct slot_drop *drop)
+{
+    uv_close((uv_handle_t *)&drop->pause, NULL);
 }

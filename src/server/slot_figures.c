@@ -3,17 +3,18 @@
 
 #include "base/mem.h"
 #include "cluster/cluster.h"
+#include "engine/service.h"
 #include "keyspace/key_hash.h"
-#include "roles/replication_state.h"
 #include "server/pull.h"
-#include "server/server_state.h"
 #include "server/slot_drop.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 struct slot_figures {
-    struct replication *r;
+    struct service *service;
+    const struct pull *now;
+    const struct slot_drop *drop;
     pthread_mutex_t mutex; /* guards what follows */
     bool pulls;
     struct pull_progress pull;
@@ -21,14 +22,6 @@ struct slot_figures {
     struct slot_set dropped;
     uint64_t deleted;
 };
-
-static struct slot_figures *
-figures_of(void *ctx)
-{
-    const struct server *server = ctx;
-
-    return server->replication->slot_figures;
-}
 
 /* One pull at a time, and each is of a claim. */
 static void
@@ -56,8 +49,8 @@ describe_pull(const struct pull_progress *pull, struct buf *text)
 static void
 describe(void *ctx, struct buf *text)
 {
-    struct slot_figures *figures = figures_of(ctx);
-    const struct cluster *cluster = figures->r->server->service.cluster;
+    struct slot_figures *figures = ctx;
+    const struct cluster *cluster = figures->service->cluster;
 
     if (!key_hash_has_slots()) {
         return;
@@ -87,7 +80,7 @@ describe(void *ctx, struct buf *text)
 static void
 show_transfers(void *ctx, struct slot_transfers *ret_transfers)
 {
-    struct slot_figures *figures = figures_of(ctx);
+    struct slot_figures *figures = ctx;
     const struct pull_progress *pull = &figures->pull;
 
     *ret_transfers = (struct slot_transfers){ .state = "" };
@@ -109,27 +102,29 @@ show_transfers(void *ctx, struct slot_transfers *ret_transfers)
 void
 slot_figures_publish(struct slot_figures *figures)
 {
-    const struct server *server = figures->r->server;
-
     if (!key_hash_has_slots()) {
         return;
     }
     pthread_mutex_lock(&figures->mutex);
-    figures->pulls = pull_show(server, &figures->pull);
-    figures->counts = *pull_counted(server);
-    slot_drop_describe(server, &figures->dropped, &figures->deleted);
+    figures->pulls = pull_show(figures->now, &figures->pull);
+    figures->counts = *pull_counted(figures->now);
+    slot_drop_describe(figures->drop, &figures->dropped, &figures->deleted);
     pthread_mutex_unlock(&figures->mutex);
 }
 
 struct slot_figures *
-slot_figures_new(struct replication *r)
+slot_figures_new(struct service *service, const struct pull *pull,
+                 const struct slot_drop *drop)
 {
     struct slot_figures *figures = mem_zalloc(sizeof(*figures));
 
-    figures->r = r;
+    figures->service = service;
+    figures->now = pull;
+    figures->drop = drop;
     CHECK(pthread_mutex_init(&figures->mutex, NULL) == 0);
-    r->server->service.slots.describe = describe;
-    r->server->service.slots.transfers = show_transfers;
+    service->slots = (struct slot_calls){ .describe = describe,
+                                          .transfers = show_transfers,
+                                          .ctx = figures };
     return figures;
 }
 

@@ -5,11 +5,15 @@
  */
 #pragma once
 
-struct replication;
+struct pull;
+struct service;
+struct slot_drop;
 struct slot_figures;
 
-/* Sets `describe` and `transfers` of the service's slot_calls. */
-struct slot_figures *slot_figures_new(struct replication *r);
+/* Sets the service's slot_calls. */
+struct slot_figures *slot_figures_new(struct service *service,
+                                      const struct pull *pull,
+                                      const struct slot_drop *drop);
 void slot_figures_free(struct slot_figures *figures);
 
 /* Publishes. Loop 0. */

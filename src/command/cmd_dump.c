@@ -242,7 +242,7 @@ checksum_holds(struct slice payload)
 
 /* Whether a payload is of our own form. From a log it may be of a filter that
  * is incomplete, or of a foreign layout: a server that took slots over wrote it
- * (server/pull.h). */
+ * (slots/pull.h). */
 static bool
 is_own_form(struct slice payload)
 {

@@ -28,9 +28,9 @@
 #include "server/replication.h"
 #include "server/server_state.h"
 #include "server/shutdown.h"
-#include "server/sidecar_mode.h"
 #include "server/wake.h"
 #include "server/watch.h"
+#include "sidecar/sidecar_mode.h"
 
 enum { TICK_EVERY_MS = 100 };
 

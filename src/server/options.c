@@ -18,8 +18,8 @@
 #include "server/own_tls.h"
 #include "server/replication.h"
 #include "server/server_state.h"
-#include "server/sidecar_mode.h"
 #include "server/wake.h"
+#include "sidecar/sidecar_mode.h"
 
 static void
 apply_output_limits(const struct conf *conf, struct net_limits *net)

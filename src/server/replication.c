@@ -23,10 +23,10 @@
 #include "roles/outgoing.h"
 #include "roles/replication_state.h"
 #include "roles/role_change.h"
-#include "server/pull.h"
 #include "server/server_state.h"
-#include "server/slot_drop.h"
-#include "server/slot_figures.h"
+#include "slots/pull.h"
+#include "slots/slot_drop.h"
+#include "slots/slot_figures.h"
 
 #include <stdio.h>
 

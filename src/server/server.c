@@ -50,10 +50,10 @@
 #include "server/replication.h"
 #include "server/server_state.h"
 #include "server/shutdown.h"
-#include "server/sidecar_mode.h"
 #include "server/wake.h"
 #include "server/watch.h"
 #include "server/web.h"
+#include "sidecar/sidecar_mode.h"
 
 #include <signal.h>
 #include <stdlib.h>

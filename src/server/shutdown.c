@@ -23,9 +23,9 @@
 #include "server/own_files.h"
 #include "server/replication.h"
 #include "server/server_state.h"
-#include "server/sidecar_mode.h"
 #include "server/wake.h"
 #include "server/web.h"
+#include "sidecar/sidecar_mode.h"
 
 #include <signal.h>
 #include <stdlib.h>

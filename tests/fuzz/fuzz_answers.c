@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "proto/answers.h"
-#include "server/sidecar_asks.h"
+#include "sidecar/sidecar_asks.h"
 #include "target.h"
 
 #include <string.h>

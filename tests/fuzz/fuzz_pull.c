@@ -17,7 +17,7 @@
 #include "proto/compose.h"
 #include "proto/inline.h"
 #include "replay/inject.h"
-#include "server/pull_log.h"
+#include "slots/pull_log.h"
 #include "target.h"
 
 #include <string.h>

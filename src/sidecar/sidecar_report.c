@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "server/sidecar_report.h"
+#include "sidecar/sidecar_report.h"
 
 #include "base/log.h"
 #include "info/info_cluster.h"

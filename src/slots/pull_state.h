@@ -12,7 +12,7 @@
 #include "keyspace/walk_part.h"
 #include "repl/replica.h"
 #include "repl/wire.h"
-#include "server/pull_hooks.h"
+#include "slots/pull_hooks.h"
 #include "snapshot/transfer.h"
 
 struct adoption;

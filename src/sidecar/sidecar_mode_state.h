@@ -17,7 +17,7 @@
 #include "engine/loop0.h"
 #include "engine/service.h"
 #include "net/loop.h"
-#include "server/sidecar_report.h"
+#include "sidecar/sidecar_report.h"
 
 struct colleagues;
 struct kept_file;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "server/sidecar_inquiry.h"
+#include "sidecar/sidecar_inquiry.h"
 
 #include "base/mem.h"
 #include "engine/service.h"

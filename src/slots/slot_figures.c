@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "server/slot_figures.h"
+#include "slots/slot_figures.h"
 
 #include "base/mem.h"
 #include "cluster/cluster.h"
 #include "engine/service.h"
 #include "keyspace/key_hash.h"
-#include "server/pull.h"
-#include "server/slot_drop.h"
+#include "slots/pull.h"
+#include "slots/slot_drop.h"
 
 #include <inttypes.h>
 #include <stdio.h>

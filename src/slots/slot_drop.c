@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "server/slot_drop.h"
+#include "slots/slot_drop.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -10,7 +10,7 @@
 #include "keyspace/key_hash.h"
 #include "repl/status.h"
 #include "replay/inject.h"
-#include "server/sweep.h"
+#include "slots/sweep.h"
 
 enum { PAUSE_MS = 1, PAUSE_FAILED_MS = 200 };
 

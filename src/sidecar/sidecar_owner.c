@@ -3,7 +3,7 @@
  * A view is published under the raised gate: no loop is inside its section, and
  * the old view can be freed at once.
  */
-#include "server/sidecar_owner.h"
+#include "sidecar/sidecar_owner.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -19,12 +19,12 @@
 #include "roles/grace.h"
 #include "roles/outgoing.h"
 #include "roles/replication_state.h"
-#include "server/pull.h"
-#include "server/sidecar_asks.h"
-#include "server/sidecar_inquiry.h"
-#include "server/sidecar_let_go.h"
-#include "server/sidecar_mode_state.h"
-#include "server/slot_drop.h"
+#include "sidecar/sidecar_asks.h"
+#include "sidecar/sidecar_inquiry.h"
+#include "sidecar/sidecar_let_go.h"
+#include "sidecar/sidecar_mode_state.h"
+#include "slots/pull.h"
+#include "slots/slot_drop.h"
 
 #include <stdio.h>
 

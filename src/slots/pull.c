@@ -2,7 +2,7 @@
  *
  * The begin of a pull, its end, and what it has done so far.
  */
-#include "server/pull.h"
+#include "slots/pull.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -16,10 +16,10 @@
 #include "keyspace/key_hash.h"
 #include "persist/persist.h"
 #include "replay/inject.h"
-#include "server/pull_adopt.h"
-#include "server/pull_log.h"
-#include "server/pull_state.h"
-#include "server/slot_drop.h"
+#include "slots/pull_adopt.h"
+#include "slots/pull_log.h"
+#include "slots/pull_state.h"
+#include "slots/slot_drop.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "server/sidecar_let_go.h"
+#include "sidecar/sidecar_let_go.h"
 
 #include "base/log.h"
 #include "cluster/fence_order.h"
@@ -9,7 +9,7 @@
 #include "keyspace/slot_keys.h"
 #include "persist/persist.h"
 #include "persist/save.h"
-#include "server/sidecar_mode_state.h"
+#include "sidecar/sidecar_mode_state.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -14,9 +14,9 @@
 #include "keyspace/gate.h"
 #include "replay/complete.h"
 #include "replay/inject.h"
-#include "server/pull_adopt.h"
-#include "server/pull_log.h"
-#include "server/pull_state.h"
+#include "slots/pull_adopt.h"
+#include "slots/pull_log.h"
+#include "slots/pull_state.h"
 
 #include <stdio.h>
 

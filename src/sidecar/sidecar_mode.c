@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "server/sidecar_mode.h"
+#include "sidecar/sidecar_mode.h"
 
 #include "base/file.h"
 #include "base/log.h"
@@ -13,9 +13,9 @@
 #include "persist/kept_file.h"
 #include "persist/persist.h"
 #include "roles/replication_state.h"
-#include "server/sidecar_inquiry.h"
-#include "server/sidecar_mode_state.h"
-#include "server/sidecar_owner.h"
+#include "sidecar/sidecar_inquiry.h"
+#include "sidecar/sidecar_mode_state.h"
+#include "sidecar/sidecar_owner.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "server/sidecar_asks.h"
+#include "sidecar/sidecar_asks.h"
 
 #include "base/num.h"
 #include "proto/reply.h"

@@ -3,7 +3,7 @@
  * A slice is read first, and its keys are deleted then: nothing may change a
  * stripe while it is scanned.
  */
-#include "server/sweep.h"
+#include "slots/sweep.h"
 
 #include "keyspace/slot_keys.h"
 #include "proto/compose.h"

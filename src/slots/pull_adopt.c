@@ -3,7 +3,7 @@
  * Each key leaves the snapshot's keyspace when it is adopted, so that the
  * memory of both does not add up.
  */
-#include "server/pull_adopt.h"
+#include "slots/pull_adopt.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -15,7 +15,7 @@
 #include "keyspace/slot_keys.h"
 #include "proto/compose.h"
 #include "replay/inject.h"
-#include "server/sweep.h"
+#include "slots/sweep.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "server/pull_log.h"
+#include "slots/pull_log.h"
 
 #include "base/mem.h"
 #include "engine/logged.h"
 #include "keyspace/hash_slot.h"
 #include "replay/excerpt.h"
 #include "replay/inject.h"
-#include "server/sweep.h"
+#include "slots/sweep.h"
 
 #include <errno.h>
 #include <stdio.h>

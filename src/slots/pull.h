@@ -15,7 +15,7 @@
  */
 #pragma once
 
-#include "server/pull_hooks.h"
+#include "slots/pull_hooks.h"
 
 struct pull;
 

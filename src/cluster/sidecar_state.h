@@ -173,6 +173,7 @@ struct sidecar {
     /* We should follow another daemon, and do not yet: */
     uint64_t waits_ms;       /* since when; 0: we need not */
     struct slot_set waiting; /* for what */
+    uint64_t waits_round;    /* a later survey has to say that they may go */
     uint64_t keys_round;     /* as waits_empty says, at this survey */
     uint64_t said_ms;        /* when the log said so */
     /* The history that was to replace what is here by a full synchronization;

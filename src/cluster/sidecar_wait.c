@@ -93,14 +93,26 @@ collect(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
     sidecar->waiting = set;
 }
 
-/* Whether all that is here may go, so that the leader's data takes its place.
- */
+static bool
+holds_nothing(const struct sidecar *sidecar)
+{
+    struct slot_set held;
+
+    holdings_slots(sidecar->own, &held);
+    return slot_set_is_empty(&held);
+}
+
+/* Whether all that is here may go, so that the leader's data takes its place,
+ * as the last survey says. */
 static bool
 may_go(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
 {
     if (sidecar->waits_ms == 0) {
         sidecar->waits_ms = sidecar->said_ms = now_ms;
         sidecar->keys_round = UINT64_MAX;
+        sidecar->waits_empty = false;
+        sidecar->waits_round =
+            sidecar->survey.rounds + (sidecar->survey.open > 0);
     }
     collect(sidecar, leader, now_ms);
     if (slot_set_is_empty(&sidecar->waiting)) {
@@ -119,18 +131,26 @@ may_go(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
 bool
 sidecar_may_follow(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
 {
-    return strcmp(sidecar->own->follows, leader) == 0 || /* its own copy */
-           may_go(sidecar, leader, now_ms);
+    if (strcmp(sidecar->own->follows, leader) == 0) {
+        return true; /* its own copy */
+    }
+    if (!may_go(sidecar, leader, now_ms)) {
+        return false;
+    }
+    if (sidecar->survey.rounds > sidecar->waits_round || sidecar->waits_empty ||
+        holds_nothing(sidecar)) {
+        return true;
+    }
+    /* The last survey may be old: we may have stood still. */
+    survey_hurry(sidecar);
+    return false;
 }
 
 bool
 sidecar_wait_may_copy(struct sidecar *sidecar, const char *history,
                       uint64_t now_ms)
 {
-    struct slot_set held;
-
-    holdings_slots(sidecar->own, &held);
-    if (slot_set_is_empty(&held)) {
+    if (holds_nothing(sidecar)) {
         return true;
     }
     if (sidecar->topology == NULL || sidecar->role != SIDECAR_FOLLOWS) {

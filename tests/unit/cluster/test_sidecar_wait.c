@@ -77,6 +77,26 @@ TEST(a_leader_waits_for_as_long_as_its_successor_needs)
     mem_free(of_b);
 }
 
+/* B's server may have lost them meanwhile. */
+TEST(what_a_survey_said_before_is_asked_again)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct holdings *of_b = held_by_b(9);
+    struct rig rig;
+
+    rig_init(&rig, file);
+    slot_set_add(&rig.leftover, 7);
+    rig_poll(&rig, RIG_NODES);
+    answer(&rig, of_b);
+    rig_poll(&rig, EMPTIED);
+    assert_false(follows_b(&rig));
+    answer(&rig, of_b);
+    assert_true(follows_b(&rig));
+    rig_fini(&rig);
+    mem_free(file);
+    mem_free(of_b);
+}
+
 TEST(slots_without_keys_hold_nobody_back_for_long)
 {
     struct holdings *file = rig_file(RIG_A, 1);

@@ -133,36 +133,15 @@ replication_read_secrets(struct server *server)
     }
 }
 
-/* ---- timers -------------------------------------------------------------- */
-
-static void
-on_poke(uv_async_t *async)
-{
-    struct replication *r = async->data;
-
-    if (r->life != REPLICATION_RUNS) {
-        return;
-    }
-    follow_conf(r);
-    role_change_look(r);
-    grace_look(r);
-    merge_look(r->merge);
-    following_look(r);
-    failover_tick(r);
-    if (atomic_load(&r->loop0->service->ending) ==
-        SERVICE_RUNS) { /* else nothing changes data */
-        pull_look(r->pull);
-        slot_drop_look(r->drop);
-    }
-    slot_figures_publish(r->slot_figures);
-    outgoing_look(r);
-}
+/* ---- the log --------------------------------------------------------------
+ */
 
 /* Frees the backlog of a primary that has had no replica for repl-backlog-ttl.
  */
 static void
-expire_backlog(struct replication *r, uint64_t now_ms)
+expire_backlog(struct replication *r)
 {
+    uint64_t now_ms = replication_now_ms();
     uint64_t ttl_ms = r->backlog_ttl_ms;
 
     if (primary_replicas(r->primary) > 0 || !atomic_load(&r->shared.streams) ||
@@ -175,12 +154,16 @@ expire_backlog(struct replication *r, uint64_t now_ms)
     }
 }
 
+/* Begins anew where there was no memory for the backlog. */
 static void
 restart_backlog(struct replication *r)
 {
     uint64_t position;
     uint64_t sequence;
 
+    if (!backlog_is_broken(r->backlog)) {
+        return;
+    }
     log_error("server.replication", "lost the backlog",
               "reason=\"no memory for it\"%s", "");
     primary_drop_all(r->primary, "there was no memory for the backlog");
@@ -211,37 +194,115 @@ keep_log(struct replication *r)
     }
 }
 
-static void
-on_tick(uv_timer_t *timer)
-{
-    struct replication *r = timer->data;
-    uint64_t now_ms = replication_now_ms();
+/* ---- rounds -------------------------------------------------------------- */
 
+static void
+tick_replica(struct replication *r)
+{
+    replica_tick(r->replica, replication_now_ms());
+}
+
+static void
+tick_primary(struct replication *r)
+{
+    primary_tick(r->primary, replication_now_ms());
+}
+
+static void
+look_at_merge(struct replication *r)
+{
+    merge_look(r->merge);
+}
+
+static void
+tick_pull(struct replication *r)
+{
+    pull_tick(r->pull);
+}
+
+static void
+look_at_pull(struct replication *r)
+{
+    pull_look(r->pull);
+}
+
+static void
+look_at_drop(struct replication *r)
+{
+    slot_drop_look(r->drop);
+}
+
+static void
+publish_slots(struct replication *r)
+{
+    slot_figures_publish(r->slot_figures);
+}
+
+enum {
+    AT_POKE = 1, /* another thread, or a room, has something for loop 0 */
+    AT_TICK = 2,
+    ALWAYS = AT_POKE | AT_TICK,
+    UNLESS_ENDING = 4 /* it changes data, which a stop forbids */
+};
+
+/* What loop 0 looks at, in this order. */
+static const struct round {
+    unsigned when;
+    void (*look)(struct replication *r);
+} rounds[] = {
+    /* First the options and the role: all others act by them. */
+    { ALWAYS, follow_conf },
+    { ALWAYS, role_change_look },
+    { ALWAYS, grace_look },
+    { AT_TICK, keep_log },
+    /* Our primary. A snapshot waits until the merge has saved our data. */
+    { AT_TICK, tick_replica },
+    { ALWAYS, look_at_merge },
+    { ALWAYS, following_look },
+    /* Our replicas: a new backlog before anything is sent from it. */
+    { AT_TICK, restart_backlog },
+    { AT_TICK, outgoing_send },
+    { AT_TICK, tick_primary },
+    { AT_TICK, expire_backlog },
+    { ALWAYS, failover_tick },
+    /* What the disk is to know of all that. */
+    { AT_TICK, role_change_note_history },
+    { AT_TICK, kept_role_update },
+    { AT_TICK | UNLESS_ENDING, tick_pull },
+    { ALWAYS | UNLESS_ENDING, look_at_pull },
+    { ALWAYS | UNLESS_ENDING, look_at_drop },
+    /* Last the figures, and the effects of all before. */
+    { ALWAYS, publish_slots },
+    { AT_TICK, figures_show },
+    { AT_POKE, outgoing_look },
+};
+
+static void
+look(struct replication *r, unsigned when)
+{
     if (r->life != REPLICATION_RUNS) {
         return;
     }
-    follow_conf(r);
-    role_change_look(r);
-    keep_log(r);
-    replica_tick(r->replica, now_ms);
-    merge_look(r->merge);
-    following_look(r);
-    if (backlog_is_broken(r->backlog)) {
-        restart_backlog(r);
+    for (size_t i = 0; i < sizeof(rounds) / sizeof(rounds[0]); i++) {
+        bool held = (rounds[i].when & UNLESS_ENDING) != 0 &&
+                    atomic_load(&r->loop0->service->ending) != SERVICE_RUNS;
+
+        if ((rounds[i].when & when) != 0 && !held) {
+            rounds[i].look(r);
+        }
     }
-    outgoing_send(r);
-    primary_tick(r->primary, now_ms);
-    expire_backlog(r, now_ms);
-    failover_tick(r);
-    grace_look(r);
-    role_change_note_history(r);
-    kept_role_update(r);
-    if (atomic_load(&r->loop0->service->ending) == SERVICE_RUNS) {
-        pull_tick(r->pull);
-        slot_drop_look(r->drop);
-    }
-    slot_figures_publish(r->slot_figures);
-    figures_show(r);
+}
+
+static void
+on_poke(uv_async_t *async)
+{
+    look(async->data, AT_POKE);
+}
+
+static void
+on_tick(uv_timer_t *timer)
+{
+    look(timer->data, AT_TICK);
 }
 
 void

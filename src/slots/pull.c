@@ -284,7 +284,6 @@ pull_tick(struct pull *pull)
     if (pull->runs) {
         replica_tick(pull->replica, run_clock_ms());
     }
-    pull_look(pull);
 }
 
 /* ---- figures ------------------------------------------------------------- */

@@ -58,6 +58,8 @@ void pull_hasten(struct pull *pull);
 
 /* Goes on with what is due: loaded data, adoption, the cut-over. */
 void pull_look(struct pull *pull);
+
+/* Looks at the clock; before pull_look. */
 void pull_tick(struct pull *pull);
 
 /* Ends it without its hook. */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The rules of packaging/doc/security.md and the invariants of src/DESIGN.md: that the
+# The rules of tests/data/security_rules.md and the invariants of src/DESIGN.md: that the
 # tests they name exist, and those of the rules that no other file proves.
 
 import os
@@ -13,7 +13,7 @@ import pytest
 
 from lib import resp, servers
 
-PAGE = (servers.TOP / "packaging/doc/security.md").read_text()
+PAGE = (servers.TOP / "tests/data/security_rules.md").read_text()
 ROWS = re.findall(r"^\| (C\d+) \| .* \| (.*) \|$", PAGE, re.M)
 INVARIANTS = re.findall(r"^\| (I\d+) \| .* \| (.*) \|$",
                         (servers.TOP / "src/DESIGN.md").read_text(), re.M)

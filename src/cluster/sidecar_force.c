@@ -21,8 +21,8 @@ sidecar_is_forced(const struct sidecar *sidecar, unsigned slot)
 
 /* Writes why the slot is not missing. False: it is. */
 static bool
-refuse(const struct sidecar *sidecar, unsigned slot, char *ret_reason,
-       size_t size)
+refuse_slot(const struct sidecar *sidecar, unsigned slot, char *ret_reason,
+            size_t size)
 {
     uint16_t source = sidecar->source[slot];
 
@@ -61,7 +61,7 @@ sidecar_force(struct sidecar *sidecar, const struct slot_set *set, bool leased,
     }
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         if (slot_set_has(set, slot) &&
-            refuse(sidecar, slot, ret_reason, size)) {
+            refuse_slot(sidecar, slot, ret_reason, size)) {
             return false;
         }
     }

@@ -33,7 +33,7 @@ struct parser {
 };
 
 static bool
-refuse(struct parser *parser, const char *what, struct slice text)
+refuse_text(struct parser *parser, const char *what, struct slice text)
 {
     (void)snprintf(parser->reason, TOPOLOGY_REASON_MAX, "%s: '%.*s'", what,
                    text.len < 64 ? (int)text.len : 64, text.data);
@@ -197,10 +197,11 @@ parse_fields(struct parser *parser, struct line *line)
 
     *node = (struct topology_node){ .primary = -1 };
     if (!is_id(field[0])) {
-        return refuse(parser, "a node's id is not 40 hex digits", field[0]);
+        return refuse_text(parser, "a node's id is not 40 hex digits",
+                           field[0]);
     }
     if (!parse_flags(field[2], &node->flags, &line->ignored)) {
-        return refuse(parser, "a node is both master and slave", field[0]);
+        return refuse_text(parser, "a node is both master and slave", field[0]);
     }
     if (line->ignored && (node->flags & NODE_MYSELF) == 0) {
         return true;
@@ -208,23 +209,23 @@ parse_fields(struct parser *parser, struct line *line)
     line->ignored = false;
     copy_text(node->id, field[0]);
     if (topology_find(topology, field[0]) >= 0) {
-        return refuse(parser, "a node is listed twice", field[0]);
+        return refuse_text(parser, "a node is listed twice", field[0]);
     }
     if (!parse_address(field[1], node)) {
-        return refuse(parser, "a node's address is malformed", field[1]);
+        return refuse_text(parser, "a node's address is malformed", field[1]);
     }
     if (!slice_to_u64(field[6], &node->epoch)) {
-        return refuse(parser, "a node's epoch is no number", field[6]);
+        return refuse_text(parser, "a node's epoch is no number", field[6]);
     }
     node->connected = slice_equal(field[7], slice_lit("connected"));
     if ((node->flags & NODE_MYSELF) != 0) {
         if (topology->myself >= 0) {
-            return refuse(parser, "two nodes are 'myself'", field[0]);
+            return refuse_text(parser, "two nodes are 'myself'", field[0]);
         }
         topology->myself = (int)topology->count;
     }
     if (!map_put(&topology->by_id, field[0], node)) {
-        return refuse(parser, "no memory for a node", field[0]);
+        return refuse_text(parser, "no memory for a node", field[0]);
     }
     topology->count++;
     return true;
@@ -250,14 +251,14 @@ parse_lines(struct parser *parser, struct slice text)
     struct slice line;
 
     if (count == 0 || count > TOPOLOGY_NODES_MAX) {
-        return refuse(parser, "there are no nodes, or too many",
-                      slice_lit("CLUSTER NODES"));
+        return refuse_text(parser, "there are no nodes, or too many",
+                           slice_lit("CLUSTER NODES"));
     }
     parser->lines = mem_try_zalloc(count * sizeof(*parser->lines));
     topology->nodes = mem_try_zalloc(count * sizeof(*topology->nodes));
     if (parser->lines == NULL || topology->nodes == NULL) {
-        return refuse(parser, "no memory for the nodes",
-                      slice_lit("CLUSTER NODES"));
+        return refuse_text(parser, "no memory for the nodes",
+                           slice_lit("CLUSTER NODES"));
     }
     topology->nodes_known = count;
     while (slice_next_line(&text, &line)) {
@@ -267,7 +268,7 @@ parse_lines(struct parser *parser, struct slice text)
             continue;
         }
         if (!split_line(line, to)) {
-            return refuse(parser, "a line has fewer than 8 fields", line);
+            return refuse_text(parser, "a line has fewer than 8 fields", line);
         }
         if (!parse_fields(parser, to)) {
             return false;
@@ -332,19 +333,20 @@ parse_slots(struct parser *parser, const struct line *line, size_t index)
         }
         if (word.data[0] == '[') {
             if (!parse_mark(parser, word)) {
-                return refuse(parser, "an open slot is malformed", word);
+                return refuse_text(parser, "an open slot is malformed", word);
             }
             continue;
         }
         if (!slot_set_parse_range(word, &first, &last)) {
-            return refuse(parser, "a range of slots is malformed", word);
+            return refuse_text(parser, "a range of slots is malformed", word);
         }
         if ((topology->nodes[index].flags & NODE_PRIMARY) == 0) {
-            return refuse(parser, "a node that is no master has slots", word);
+            return refuse_text(parser, "a node that is no master has slots",
+                               word);
         }
         for (unsigned slot = first; slot <= last; slot++) {
             if (topology->owner[slot] != TOPOLOGY_NOBODY) {
-                return refuse(parser, "a slot has two owners", word);
+                return refuse_text(parser, "a slot has two owners", word);
             }
             topology->owner[slot] = (uint16_t)index;
         }
@@ -367,7 +369,8 @@ parse_relations(struct parser *parser)
         }
         if (!slice_equal(primary, slice_lit("-"))) {
             if (!is_id(primary)) {
-                return refuse(parser, "a primary's id is malformed", primary);
+                return refuse_text(parser, "a primary's id is malformed",
+                                   primary);
             }
             if ((topology->nodes[index].flags & NODE_REPLICA) != 0) {
                 topology->nodes[index].primary =
@@ -405,12 +408,12 @@ parse_info(struct parser *parser, struct slice info)
             good = slice_to_u64(line, &topology->my_epoch);
         }
         if (!good) {
-            return refuse(parser, "an epoch of CLUSTER INFO is no number",
-                          line);
+            return refuse_text(parser, "an epoch of CLUSTER INFO is no number",
+                               line);
         }
     }
-    return has_state || refuse(parser, "CLUSTER INFO has no cluster_state",
-                               slice_lit("CLUSTER INFO"));
+    return has_state || refuse_text(parser, "CLUSTER INFO has no cluster_state",
+                                    slice_lit("CLUSTER INFO"));
 }
 
 static bool
@@ -419,10 +422,11 @@ check_myself(struct parser *parser, struct slice myid)
     const struct topology *topology = parser->topology;
 
     if (topology->myself < 0) {
-        return refuse(parser, "no node is 'myself'", myid);
+        return refuse_text(parser, "no node is 'myself'", myid);
     }
     if (!slice_equal(myid, slice_of(topology->nodes[topology->myself].id))) {
-        return refuse(parser, "CLUSTER MYID is not the id of 'myself'", myid);
+        return refuse_text(parser, "CLUSTER MYID is not the id of 'myself'",
+                           myid);
     }
     return true;
 }

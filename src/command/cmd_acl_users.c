@@ -38,7 +38,7 @@ forget_edit(void *state)
 }
 
 static enum err
-refuse(struct request *req, struct user_refusal *refusal)
+refuse_rule(struct request *req, struct user_refusal *refusal)
 {
     struct slice words = buf_slice(&refusal->words);
     enum err err;
@@ -74,7 +74,7 @@ edit_user(struct request *req, struct users_edit *edit)
     while (edit->at < count) {
         if (user_rules_apply_next(&edit->rules, words, count, &edit->at,
                                   &refusal) == USER_REFUSED) {
-            return refuse(req, &refusal);
+            return refuse_rule(req, &refusal);
         }
         if (request_is_late(req)) {
             return ERR_AGAIN;

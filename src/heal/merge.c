@@ -237,7 +237,7 @@ restart(void *ctx)
 }
 
 static void
-refuse(void *ctx, size_t index)
+refuse_item(void *ctx, size_t index)
 {
     struct merge *merge = ctx;
 
@@ -527,7 +527,7 @@ merge_new(const struct merge_roles *roles)
                                        .send = send_batch,
                                        .close = close_link,
                                        .restart = restart,
-                                       .refuse = refuse,
+                                       .refuse = refuse_item,
                                        .store = store,
                                        .ctx = merge };
 

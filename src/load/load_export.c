@@ -245,8 +245,8 @@ enum fetched {
 };
 
 static enum fetched
-refuse(struct exporting *exporting, struct slice key, const char *what,
-       struct slice why)
+refuse_key(struct exporting *exporting, struct slice key, const char *what,
+           struct slice why)
 {
     if (why.len >= 13 && memcmp(why.data, "ERR not found", 13) == 0) {
         return FETCHED_GONE;
@@ -286,7 +286,7 @@ fetch_dump(struct exporting *exporting, struct slice key,
         return FETCHED_STOP;
     }
     if (resp_is_error(reply)) {
-        return refuse(exporting, key, "", resp_text(reply));
+        return refuse_key(exporting, key, "", resp_text(reply));
     }
     reply = resp_text(reply);
     if (reply.len == 0) {
@@ -294,8 +294,8 @@ fetch_dump(struct exporting *exporting, struct slice key,
     }
     if (bloom_load(reply.data, reply.len, &exporting->env, ret_bloom) !=
         BLOOM_OK) {
-        return refuse(exporting, key, "the source sent a bad dump",
-                      slice_lit(""));
+        return refuse_key(exporting, key, "the source sent a bad dump",
+                          slice_lit(""));
     }
     return is_wanted(exporting, *ret_bloom) ? FETCHED_WHOLE : FETCHED_OTHER;
 }
@@ -316,7 +316,7 @@ fetch_header(struct exporting *exporting, struct slice key, struct buf *header,
         return !exporting->load->scandump && data.len >= sizeof(ages) - 1 &&
                        memcmp(data.data, ages, sizeof(ages) - 1) == 0
                    ? fetch_dump(exporting, key, ret_bloom)
-                   : refuse(exporting, key, "", data);
+                   : refuse_key(exporting, key, "", data);
     }
     buf_reset(header, SIZE_MAX);
     buf_append_slice(header, data);
@@ -325,11 +325,11 @@ fetch_header(struct exporting *exporting, struct slice key, struct buf *header,
     if (status == BLOOM_OK) {
         return is_wanted(exporting, *ret_bloom) ? FETCHED : FETCHED_OTHER;
     }
-    return refuse(exporting, key,
-                  status == BLOOM_LIMIT || status == BLOOM_NOMEM
-                      ? "it is larger than --max-value, or than the memory"
-                      : "the source sent a bad header",
-                  slice_lit(""));
+    return refuse_key(exporting, key,
+                      status == BLOOM_LIMIT || status == BLOOM_NOMEM
+                          ? "it is larger than --max-value, or than the memory"
+                          : "the source sent a bad header",
+                      slice_lit(""));
 }
 
 /* Fetches all bits of a filter, and then compares the header. */
@@ -347,7 +347,7 @@ fetch_bits(struct exporting *exporting, struct slice key,
             return FETCHED_STOP;
         }
         if (iterator == UINT64_MAX) {
-            return refuse(exporting, key, "", data);
+            return refuse_key(exporting, key, "", data);
         }
         if (iterator == 0) {
             break;
@@ -409,10 +409,11 @@ export_one(struct exporting *exporting, struct slice key)
         ok = write_filter(exporting, key, bloom, expires_at_ms);
         break;
     case FETCHED_PARTS:
-        (void)refuse(exporting, key,
-                     "clients write to it all the time: export it when they "
-                     "pause",
-                     slice_lit(""));
+        (void)refuse_key(
+            exporting, key,
+            "clients write to it all the time: export it when they "
+            "pause",
+            slice_lit(""));
         exporting->refused++;
         break;
     case FETCHED_STOP:
@@ -526,9 +527,9 @@ visit_entry(void *ctx, uint32_t db, const struct entry *entry,
     if (expires_at_ms > 0 && expires_at_ms <= clock_wall_ms()) {
         exporting->expired++;
     } else if (bloom_is_incomplete(&entry->bloom)) {
-        (void)refuse(exporting, entry_name(entry),
-                     "its filter is incomplete: not all chunks came",
-                     slice_lit(""));
+        (void)refuse_key(exporting, entry_name(entry),
+                         "its filter is incomplete: not all chunks came",
+                         slice_lit(""));
         exporting->refused++;
     } else if (!is_wanted(exporting, &entry->bloom)) {
         exporting->other++;

@@ -187,7 +187,7 @@ parse_full(struct following *following, const char *line, uint64_t *ret_offset)
 }
 
 static bool
-refuse(struct following *following, const char *line)
+refuse_line(struct following *following, const char *line)
 {
     load_link_fail(&following->source,
                    "cannot be followed: %s (a Bloomery follows another by "
@@ -246,7 +246,7 @@ shake(struct following *following, bool *ret_full, uint64_t *ret_offset)
         return parse_full(following, line, ret_offset);
     }
     if (strncmp(line, "+CONTINUE", 9) != 0 || !following->complete) {
-        return refuse(following, line);
+        return refuse_line(following, line);
     }
     *ret_full = false;
     if (strlen(line) == 10 + HISTORY_BYTES) {
@@ -299,7 +299,7 @@ take_size(struct following *following)
     following->marked = false;
     if (line[0] != '$' ||
         !slice_to_u64(slice_of(line + 1), &following->rdb_left)) {
-        return refuse(following, line);
+        return refuse_line(following, line);
     }
     return true;
 }

@@ -175,7 +175,7 @@ count_items(struct loading *loading)
 /* ---- the filter ---------------------------------------------------------- */
 
 static bool
-refuse(struct loading *loading, struct slice reply)
+refuse_reply(struct loading *loading, struct slice reply)
 {
     struct slice text = resp_text(reply);
 
@@ -202,7 +202,7 @@ make_filter(struct loading *loading)
         return false;
     }
     if (resp_is_error(reply)) {
-        return refuse(loading, reply);
+        return refuse_reply(loading, reply);
     }
     if (!load_link_reply(link, &reply)) {
         return false;
@@ -231,7 +231,7 @@ make_filter(struct loading *loading)
         load_link_send(link, reserve, 4);
     }
     return load_link_reply(link, &reply) &&
-           (!resp_is_error(reply) || refuse(loading, reply));
+           (!resp_is_error(reply) || refuse_reply(loading, reply));
 }
 
 /* ---- batches ------------------------------------------------------------- */

@@ -363,7 +363,7 @@ listeners_open(struct listeners *all, const struct listen_options *options,
 /* A TLS client is not told why: that would need a handshake first. Nor is one
  * that speaks HTTP. */
 static void
-refuse(const struct listener *listener, int fd, enum err err)
+refuse_client(const struct listener *listener, int fd, enum err err)
 {
     char line[256];
     int len = snprintf(line, sizeof(line), "-%s %s\r\n", err_prefix(err),
@@ -402,7 +402,7 @@ post_to_loop(struct listener *listener, int fd, enum registry_place place)
     if (!mailbox_post(&loop->mailbox, open_here, NULL,
                       (uint64_t)how << 32 | (uint32_t)fd)) {
         registry_release(loop->env->registry, place);
-        refuse(listener, fd, ERR_MAXCLIENTS);
+        refuse_client(listener, fd, ERR_MAXCLIENTS);
     }
 }
 
@@ -443,9 +443,9 @@ admit(struct listener *listener, int fd, const struct sockaddr_storage *peer)
     if (listener->is_metrics) {
         http_open(listener->all->http, fd, denied);
     } else if (denied) {
-        refuse(listener, fd, ERR_DENIED);
+        refuse_client(listener, fd, ERR_DENIED);
     } else if (!find_place(listener, &place)) {
-        refuse(listener, fd, ERR_MAXCLIENTS);
+        refuse_client(listener, fd, ERR_MAXCLIENTS);
     } else {
         post_to_loop(listener, fd, place);
     }
@@ -467,7 +467,7 @@ shed_one(struct listener *listener)
     }
     fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0) {
-        refuse(listener, fd, ERR_MAXCLIENTS);
+        refuse_client(listener, fd, ERR_MAXCLIENTS);
     }
     all->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }

@@ -419,7 +419,7 @@ adopt_here(struct persist *persist)
 /* ---- start --------------------------------------------------------------- */
 
 static bool
-refuse(const struct persist *persist, const char *what, const char *why)
+refuse_file(const struct persist *persist, const char *what, const char *why)
 {
     log_error(
         "persist.adopt", "cannot use the data of another server",
@@ -442,17 +442,17 @@ adopt_finish(struct persist *persist)
         return true;
     }
     if (error != 0) {
-        return refuse(persist, "open", strerror(error));
+        return refuse_file(persist, "open", strerror(error));
     }
     good = snapshot_read_stamp(fd, &stamp, &damage) == SNAPSHOT_OK;
     file_close(fd);
     if (!good) {
         persist->load.refused = true;
-        return refuse(persist, "read its header", damage.text);
+        return refuse_file(persist, "read its header", damage.text);
     }
     error = replace(persist);
     if (error != 0) {
-        return refuse(persist, "put it in its place", strerror(error));
+        return refuse_file(persist, "put it in its place", strerror(error));
     }
     log_notice("persist.adopt", "finished replacing the data on the disk",
                "file=\"%s/%s\" history=%s position=%llu", persist->dir,

@@ -50,7 +50,7 @@ answers_of(const redisReadTask *task)
 }
 
 static void *
-refuse(struct answers *answers, const char *reason)
+refuse_answer(struct answers *answers, const char *reason)
 {
     if (!answers->bad) {
         answers->bad = true;
@@ -65,7 +65,7 @@ add(struct answers *answers, enum answer_type type)
     struct answer_value *value;
 
     if (answers->count == ANSWER_VALUES_MAX) {
-        return refuse(answers, "a reply has too many values");
+        return refuse_answer(answers, "a reply has too many values");
     }
     value = &answers->values[answers->count++];
     *value = (struct answer_value){ .type = type };
@@ -87,8 +87,9 @@ on_string(const redisReadTask *task, char *data, size_t len)
     answers->offset[answers->count - 1] = answers->text.len;
     value->text.len = len;
     buf_append(&answers->text, data, len);
-    return answers->text.failed ? refuse(answers, "no memory for a reply")
-                                : answers;
+    return answers->text.failed
+               ? refuse_answer(answers, "no memory for a reply")
+               : answers;
 }
 
 static void *
@@ -101,7 +102,7 @@ on_array(const redisReadTask *task, hiredis_count count)
         return NULL;
     }
     if ((uint64_t)count > ANSWER_VALUES_MAX) {
-        return refuse(answers, "a reply has too many values");
+        return refuse_answer(answers, "a reply has too many values");
     }
     value->count = (size_t)count;
     return answers;
@@ -212,7 +213,7 @@ answers_feed(struct answers *answers, struct slice bytes)
     }
     answers->fed += bytes.len;
     if (redisReaderFeed(hiredis, bytes.data, bytes.len) != REDIS_OK) {
-        (void)refuse(answers, "no memory for a reply");
+        (void)refuse_answer(answers, "no memory for a reply");
     } else if (hiredis->len > answers->peak) {
         metric_add(METRIC_MEM_USED, (int64_t)(hiredis->len - answers->peak));
         answers->peak = hiredis->len;
@@ -250,12 +251,12 @@ answers_next(struct answers *answers, struct answer *ret_answer)
         buf_reset(&answers->text, KEEP_BYTES);
     }
     if (redisReaderGetReply(hiredis, &reply) != REDIS_OK) {
-        (void)refuse(answers, hiredis->errstr);
+        (void)refuse_answer(answers, hiredis->errstr);
         return ANSWERS_BAD;
     }
     if (reply == NULL) {
         if (answers->fed > answers->bytes_max) {
-            (void)refuse(answers, "a reply is too long");
+            (void)refuse_answer(answers, "a reply is too long");
             return ANSWERS_BAD;
         }
         return ANSWERS_MORE;

@@ -195,7 +195,7 @@ read_field(struct parser *parser, struct slice line)
 /* ---- the whole ----------------------------------------------------------- */
 
 static enum http_result
-refuse(struct http_head *head, unsigned status)
+refuse_head(struct http_head *head, unsigned status)
 {
     *head = (struct http_head){ .status = status };
     return HTTP_BAD;
@@ -205,7 +205,7 @@ static enum http_result
 finish(struct parser *parser)
 {
     if (parser->is_1_1 && !parser->has_host) {
-        return refuse(parser->head, 400);
+        return refuse_head(parser->head, 400);
     }
     parser->head->open_metrics = parser->open_quality > 0 &&
                                  parser->open_quality >= parser->text_quality;
@@ -233,10 +233,11 @@ http_head_parse(struct slice bytes, struct http_head *ret_head)
             line.len--; /* its LF may follow */
         }
         if (has_control(line)) {
-            return refuse(ret_head, 400);
+            return refuse_head(ret_head, 400);
         }
         if (end == NULL) {
-            return len == HTTP_HEAD_MAX ? refuse(ret_head, 431) : HTTP_MORE;
+            return len == HTTP_HEAD_MAX ? refuse_head(ret_head, 431)
+                                        : HTTP_MORE;
         }
         if (line.len == 0 && !first) {
             return finish(&parser);
@@ -244,7 +245,7 @@ http_head_parse(struct slice bytes, struct http_head *ret_head)
         status = first ? read_request_line(&parser, line)
                        : read_field(&parser, line);
         if (status != 0) {
-            return refuse(ret_head, status);
+            return refuse_head(ret_head, status);
         }
         at += line.len + 2;
     }

@@ -64,7 +64,7 @@ struct reader {
 };
 
 static void
-refuse(struct reader *reader, enum err err)
+refuse_command(struct reader *reader, enum err err)
 {
     if (reader->error.err == OK) {
         reader->error.err = err;
@@ -194,7 +194,7 @@ on_string(const redisReadTask *task, char *data, size_t len)
         err = ERR_NOMEM;
     }
     if (err != OK) {
-        refuse(reader, err);
+        refuse_command(reader, err);
         return NULL;
     }
     return reader;
@@ -211,7 +211,7 @@ on_array(const redisReadTask *task, hiredis_count count)
     }
     err = check_count(reader, (uint64_t)count);
     if (err != OK) {
-        refuse(reader, err);
+        refuse_command(reader, err);
         return NULL;
     }
     reader->has_count = true;
@@ -233,7 +233,7 @@ on_nil(const redisReadTask *task)
         return reader_of(task);
     }
     if (task->type == REDIS_REPLY_STRING) {
-        refuse(reader_of(task), ERR_PROTO_BULK);
+        refuse_command(reader_of(task), ERR_PROTO_BULK);
         return NULL;
     }
     return refuse_task(task);
@@ -380,11 +380,11 @@ skip_line(struct reader *reader, struct slice piece)
         reader->line_last = piece.data[i];
         reader->line_len++;
         if (last == '\r' && piece.data[i] == '\n') {
-            refuse(reader, reader->doomed);
+            refuse_command(reader, reader->doomed);
         } else if (reader->line_len > LINE_BYTES_MAX) {
-            refuse(reader, reader->doomed == ERR_PROTO_BULK
-                               ? ERR_PROTO_BIG_BULK
-                               : ERR_PROTO_BIG_COUNT);
+            refuse_command(reader, reader->doomed == ERR_PROTO_BULK
+                                       ? ERR_PROTO_BIG_BULK
+                                       : ERR_PROTO_BIG_COUNT);
         }
     }
 }
@@ -405,10 +405,10 @@ keep_long(struct reader *reader, struct slice bytes)
     struct buf *to = &reader->arena->bytes;
 
     CHECK(bytes.len <= reader->long_left);
-    refuse(reader, check_bulk(reader, reader->long_len));
+    refuse_command(reader, check_bulk(reader, reader->long_len));
     buf_append_slice(to, bytes);
     if (to->failed) {
-        refuse(reader, ERR_NOMEM);
+        refuse_command(reader, ERR_NOMEM);
         return;
     }
     reader->long_left -= bytes.len;
@@ -446,8 +446,8 @@ guard_bulk(struct reader *reader, struct slice pending)
         return;
     }
     pending.len = (size_t)(end - pending.data);
-    refuse(reader, slice_to_u64(pending, &len) ? check_bulk(reader, len)
-                                               : ERR_PROTO_BULK);
+    refuse_command(reader, slice_to_u64(pending, &len) ? check_bulk(reader, len)
+                                                       : ERR_PROTO_BULK);
     if (reader->error.err == OK && len >= LONG_BYTES) {
         end += LINE_END_BYTES;
         begin_long(reader, (size_t)len,
@@ -529,17 +529,17 @@ map_failure(struct reader *reader)
         return PARSE_ERROR;
     }
     if (hiredis->err != REDIS_ERR_PROTOCOL) {
-        refuse(reader, ERR_NOMEM);
+        refuse_command(reader, ERR_NOMEM);
     } else if (!reader->has_count && head_is_negative(reader)) {
         close_hiredis(reader);
         if (open_hiredis(reader)) {
             return PARSE_EMPTY;
         }
-        refuse(reader, ERR_NOMEM);
+        refuse_command(reader, ERR_NOMEM);
     } else if (!reader->has_count) {
-        refuse(reader, ERR_PROTO_MULTIBULK);
+        refuse_command(reader, ERR_PROTO_MULTIBULK);
     } else if (type == REDIS_REPLY_STRING) {
-        refuse(reader, ERR_PROTO_BULK);
+        refuse_command(reader, ERR_PROTO_BULK);
     } else {
         char byte = byte_of_type(type);
 
@@ -640,7 +640,7 @@ reader_feed(struct reader *reader, const struct parse_limits *limits,
 
         piece.len = piece_bytes(reader, piece);
         if (piece.len == 0) {
-            refuse(reader, ERR_QUERY_BUFFER);
+            refuse_command(reader, ERR_QUERY_BUFFER);
             result = PARSE_ERROR;
             break;
         }

@@ -58,7 +58,7 @@ choose(const struct replication *r, const struct failover *failover,
 /* ---- wishes, on any loop in a section of the gate ------------------------ */
 
 static bool
-refuse(char *ret_reason, size_t size, const char *text)
+refuse_failover(char *ret_reason, size_t size, const char *text)
 {
     (void)snprintf(ret_reason, size, "%s", text);
     return false;
@@ -103,7 +103,7 @@ failover_ask(void *ctx, const struct failover_order *order, char *ret_reason,
         (void)snprintf(wanted.host, sizeof(wanted.host), "%s", order->host);
     }
     return leave_wish(ctx, FAILOVER_BEGIN, &wanted) ||
-           refuse(ret_reason, size, "FAILOVER already in progress.");
+           refuse_failover(ret_reason, size, "FAILOVER already in progress.");
 }
 
 bool
@@ -304,8 +304,8 @@ failover_take_over(struct replication *r, const struct handover *from,
     }
     gate_lower(replication_gate(r), 0);
     if (!good) {
-        return refuse(ret_reason, size,
-                      "PSYNC FAILOVER replid must match my replid.");
+        return refuse_failover(ret_reason, size,
+                               "PSYNC FAILOVER replid must match my replid.");
     }
     log_notice("server.failover", "took over", "position=%llu theirs=%llu",
                (unsigned long long)position,

@@ -67,8 +67,8 @@ is_of(const struct place *place, const uint8_t source[AUTH_DELAY_SOURCE])
 
 /* Returns the source's place, or the one with the fewest failures. */
 static struct place *
-find(struct auth_delay *delay, const uint8_t source[AUTH_DELAY_SOURCE],
-     uint64_t now_ms)
+find_place(struct auth_delay *delay, const uint8_t source[AUTH_DELAY_SOURCE],
+           uint64_t now_ms)
 {
     struct slice name = { (const char *)source, AUTH_DELAY_SOURCE };
     struct place *set = delay->sets[hash_name(name) % SETS];
@@ -94,7 +94,7 @@ auth_delay_ms(struct auth_delay *delay, const uint8_t source[AUTH_DELAY_SOURCE],
     uint64_t wait_ms = FIRST_MS;
 
     pthread_mutex_lock(&delay->mutex);
-    place = find(delay, source, now_ms);
+    place = find_place(delay, source, now_ms);
     if (is_of(place, source)) {
         failures = failures_now(place, now_ms);
     }
@@ -117,7 +117,7 @@ auth_delay_failed(struct auth_delay *delay,
     bool first = true;
 
     pthread_mutex_lock(&delay->mutex);
-    place = find(delay, source, now_ms);
+    place = find_place(delay, source, now_ms);
     if (is_of(place, source)) {
         first = place->last_ms / 1000 != now_ms / 1000;
         failures = failures_now(place, now_ms);

@@ -29,7 +29,7 @@ compare(const void *wanted, const void *at)
 }
 
 static const char *const *
-find(struct slice name)
+find_names(struct slice name)
 {
     return bsearch(&name, names, NAMES, sizeof(names[0]), compare);
 }
@@ -38,7 +38,7 @@ bool
 peer_names_have(struct slice name)
 {
     const char *bar = name.len > 0 ? memchr(name.data, '|', name.len) : NULL;
-    const char *const *found = find(name);
+    const char *const *found = find_names(name);
     size_t len;
 
     if (found != NULL || bar == NULL || bar + 1 == name.data + name.len) {
@@ -51,7 +51,7 @@ peer_names_have(struct slice name)
             return false;
         }
     }
-    found = find((struct slice){ name.data, len });
+    found = find_names((struct slice){ name.data, len });
     return found != NULL &&
            (found + 1 == names + NAMES || strncmp(found[1], *found, len) != 0 ||
             found[1][len] != '|');

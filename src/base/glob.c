@@ -221,7 +221,8 @@ find_literal(struct matching *matching, const struct segment *segment,
 }
 
 static enum glob_verdict
-find(struct matching *matching, const struct segment *segment, size_t *ret_t)
+find_segment(struct matching *matching, const struct segment *segment,
+             size_t *ret_t)
 {
     if (matching->text.len - *ret_t < segment->len) {
         return GLOB_NO;
@@ -256,7 +257,7 @@ match_segments(struct matching *matching, size_t p, size_t t)
                        : compare(matching, &p, text.len - segment.len, &t);
         }
         p = segment.end;
-        verdict = find(matching, &segment, &t);
+        verdict = find_segment(matching, &segment, &t);
         if (verdict != GLOB_YES) {
             return verdict;
         }

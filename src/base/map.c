@@ -120,7 +120,7 @@ map_find(const struct map *map, struct slice name)
 }
 
 static bool
-begin(struct map *map)
+begin_buckets(struct map *map)
 {
     if (map->buckets == NULL) {
         if (!resize(map, BUCKETS_MIN)) {
@@ -141,7 +141,7 @@ map_put(struct map *map, struct slice name, void *value)
     struct map_node *node;
 
     CHECK(value != NULL);
-    if (!begin(map)) {
+    if (!begin_buckets(map)) {
         return false;
     }
     at = place_of(map, name, hash);

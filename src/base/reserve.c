@@ -53,7 +53,7 @@ reserve_close(void)
 
 /* Returns the first free run of so many units, or UNITS. Under the mutex. */
 static size_t
-find(size_t units)
+find_units(size_t units)
 {
     size_t at = 0;
 
@@ -89,7 +89,7 @@ reserve_take(size_t bytes, size_t leave_bytes)
     times_asked++;
     pthread_mutex_lock(&mutex);
     if (used_units + units + leave <= UNITS) {
-        at = find(units);
+        at = find_units(units);
     }
     if (at < UNITS) {
         if (runs[at] > units) {

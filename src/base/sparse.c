@@ -74,7 +74,7 @@ home_of(const char *ptr, size_t slots)
 
 /* Returns the slot of the mapping, or the free one where it belongs. */
 static struct mapping *
-find(const char *ptr)
+find_mapping(const char *ptr)
 {
     size_t at = home_of(ptr, sparse.slots);
 
@@ -103,7 +103,7 @@ make_room(void)
     sparse.slots = more;
     for (size_t i = 0; i < slots; i++) {
         if (old[i].ptr != NULL) {
-            *find(old[i].ptr) = old[i];
+            *find_mapping(old[i].ptr) = old[i];
         }
     }
     mem_free(old);
@@ -123,7 +123,7 @@ remove_at(struct mapping *gone)
         struct mapping one = sparse.slot[at];
 
         sparse.slot[at].ptr = NULL;
-        *find(one.ptr) = one;
+        *find_mapping(one.ptr) = one;
     }
 }
 
@@ -137,7 +137,7 @@ sparse_watch(void *ptr, size_t bytes)
     pthread_mutex_lock(&sparse.mutex);
     watched = sparse.page_map >= 0 && make_room();
     if (watched) {
-        *find(ptr) = (struct mapping){ ptr, huge_round(bytes) };
+        *find_mapping(ptr) = (struct mapping){ ptr, huge_round(bytes) };
         sparse.count++;
         pthread_cond_broadcast(&sparse.changed);
     }
@@ -157,7 +157,7 @@ sparse_forget(void *ptr)
         pthread_cond_wait(&sparse.changed, &sparse.mutex);
     }
     if (sparse.count > 0) {
-        found = find(ptr);
+        found = find_mapping(ptr);
         if (found->ptr != NULL) {
             remove_at(found);
         }
@@ -210,7 +210,7 @@ advise(char *ptr, size_t at, size_t bytes, int advice)
     bool is_there;
 
     pthread_mutex_lock(&sparse.mutex);
-    found = sparse.count > 0 ? find(ptr) : NULL;
+    found = sparse.count > 0 ? find_mapping(ptr) : NULL;
     is_there = found != NULL && found->ptr != NULL && !sparse.stopping;
     if (is_there) {
         sparse.busy = ptr;
@@ -325,7 +325,7 @@ wait_turn(void)
 
 /* A round looks at all mappings once. Without new pages there is none. */
 static void *
-run(void *arg)
+run_rounds(void *arg)
 {
     bool in_round = false;
     long before = 0;
@@ -371,7 +371,7 @@ sparse_start(void)
     sparse.page_map = fd;
     sparse.stopping = false;
     if (fd >= 0) {
-        thread_must_start(&sparse.thread, "pages", run, NULL);
+        thread_must_start(&sparse.thread, "pages", run_rounds, NULL);
     }
 }
 

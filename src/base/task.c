@@ -41,7 +41,7 @@ wait_for_time(struct task *task)
 }
 
 static void *
-run(void *arg)
+run_task(void *arg)
 {
     struct task *task = arg;
 
@@ -82,7 +82,7 @@ task_new(const char *name, void (*done)(void *ctx), void *ctx)
     CHECK(pthread_cond_init(&task->work, &monotonic) == 0);
     pthread_condattr_destroy(&monotonic);
     CHECK(pthread_cond_init(&task->idle, NULL) == 0);
-    thread_must_start(&task->thread, name, run, task);
+    thread_must_start(&task->thread, name, run_task, task);
     return task;
 }
 

@@ -76,7 +76,7 @@ forget(void *state)
 }
 
 static void
-begin(struct request *req, const struct entry *entry, struct work *work)
+begin_work(struct request *req, const struct entry *entry, struct work *work)
 {
     buf_free(&work->layers);
     *work = (struct work){ .incarnation = entry->incarnation,
@@ -203,9 +203,9 @@ cmd_bf_stats(struct request *req)
         if (work == NULL) {
             return ERR_NOMEM;
         }
-        begin(req, entry, work);
+        begin_work(req, entry, work);
     } else if (!is_same(req, entry, work)) {
-        begin(req, entry, work);
+        begin_work(req, entry, work);
     }
     err = go_on(req, &entry->bloom, work);
     if (err == OK) {

@@ -76,7 +76,7 @@ check_gap_open(struct check_gap *gap)
 /* ---- what is known ------------------------------------------------------- */
 
 static struct entry *
-find(const struct check_gap *gap, struct slice name)
+find_entry(const struct check_gap *gap, struct slice name)
 {
     struct key key = key_named(name, (uint32_t)gap->db);
 
@@ -186,11 +186,11 @@ insert(struct check_gap *gap, struct slice text, const struct slice *argv,
 {
     struct insert_words found = insert_words_of(argv, argc);
     bool makes = (found.flags & INSERT_MAKES) != 0;
-    struct entry *entry = makes ? NULL : find(gap, argv[1]);
+    struct entry *entry = makes ? NULL : find_entry(gap, argv[1]);
     bool anew = found.placed && is_deletable(entry) && !is_exact(gap, entry);
     bool ok = anew ? add_anew(gap, argv, argc, &found) : execute(gap, text);
 
-    entry = find(gap, argv[1]);
+    entry = find_entry(gap, argv[1]);
     if (ok && entry != NULL && makes) {
         (void)!map_put(&gap->whole, number_bytes(&entry->incarnation), gap);
     }
@@ -205,7 +205,7 @@ static bool
 restore(struct check_gap *gap, struct slice text, const struct slice *argv)
 {
     bool ok = execute(gap, text);
-    const struct entry *entry = ok ? find(gap, argv[1]) : NULL;
+    const struct entry *entry = ok ? find_entry(gap, argv[1]) : NULL;
 
     if (entry != NULL) {
         (void)!map_put(&gap->whole, number_bytes(&entry->incarnation), gap);
@@ -241,7 +241,7 @@ static bool
 delete_items(struct check_gap *gap, struct slice text, const struct slice *argv,
              size_t argc)
 {
-    struct entry *entry = find(gap, argv[1]);
+    struct entry *entry = find_entry(gap, argv[1]);
     bool anew = is_deletable(entry) && !is_exact(gap, entry);
     struct item_mark mark;
 

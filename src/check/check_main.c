@@ -233,8 +233,8 @@ cat(struct check *check, const char *path)
 }
 
 static void
-run(struct check *check, const struct tool_interface *interface,
-    const struct tool_words *arguments)
+run_subcommand(struct check *check, const struct tool_interface *interface,
+               const struct tool_words *arguments)
 {
     const char *const *words = arguments->words;
     int count = arguments->count;
@@ -341,7 +341,7 @@ main(int argc, char **argv)
         use_config(&check, &words, &secret) &&
         use_secret(&check, secret, &words)) {
         (void)bloom_select_cpu(false);
-        run(&check, &interface, &words);
+        run_subcommand(&check, &interface, &words);
     }
     if (check_file_failed()) {
         tool_raise(&check.tool, CHECK_UNREADABLE);

@@ -395,7 +395,8 @@ claim_drop(struct sidecar *sidecar, const struct slot_set *lost)
 
 /* Begins a claim. Nothing of the one before counts any more. */
 static void
-begin(struct sidecar *sidecar, const char *source, const struct slot_set *set)
+begin_claim(struct sidecar *sidecar, const char *source,
+            const struct slot_set *set)
 {
     struct claim *claim = &sidecar->claim;
 
@@ -433,7 +434,7 @@ claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms)
         }
     }
     follow_source(sidecar);
-    begin(sidecar, sidecar->own->follows, &set);
+    begin_claim(sidecar, sidecar->own->follows, &set);
     claim->hand_off = true;
     from = sidecar_peer_of(sidecar, claim->source);
     slot_set_foreach (&set, slot) {
@@ -565,11 +566,11 @@ pick(struct sidecar *sidecar, uint64_t now_ms)
     }
     sidecar_note_fallen(sidecar);
     if (!slot_set_is_empty(&sets[WANT_KEEP])) {
-        begin(sidecar, sidecar->own->node, &sets[WANT_KEEP]);
+        begin_claim(sidecar, sidecar->own->node, &sets[WANT_KEEP]);
         sidecar_separate_raised(sidecar);
         keep(sidecar, now_ms);
     } else if (source != PEER_NONE) {
-        begin(sidecar, sidecar->peers[source].id, &sets[WANT_CLAIM]);
+        begin_claim(sidecar, sidecar->peers[source].id, &sets[WANT_CLAIM]);
         survey_separate(sidecar);
         sidecar_separate_raised(sidecar);
         enter(sidecar, CLAIM_ASKS, now_ms);

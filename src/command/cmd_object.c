@@ -17,7 +17,7 @@
 
 /* Finds the key. If it is missing, replies with a null and returns NULL. */
 static struct entry *
-find(struct request *req)
+find_key(struct request *req)
 {
     struct entry *entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
 
@@ -30,7 +30,7 @@ find(struct request *req)
 enum err
 cmd_object_encoding(struct request *req)
 {
-    const struct entry *entry = find(req);
+    const struct entry *entry = find_key(req);
 
     if (entry != NULL) {
         reply_bulk_text(req->reply, bloom_kind_name(bloom_kind(&entry->bloom)));
@@ -41,7 +41,7 @@ cmd_object_encoding(struct request *req)
 enum err
 cmd_object_refcount(struct request *req)
 {
-    if (find(req) != NULL) {
+    if (find_key(req) != NULL) {
         reply_int(req->reply, 1);
     }
     return OK;
@@ -53,7 +53,7 @@ cmd_object_access(struct request *req)
 {
     bool frequency = req->command->id == CMD_ID_OBJECT_FREQ;
     const struct access *access = keyspace_access(req->keyspace);
-    const struct entry *entry = find(req);
+    const struct entry *entry = find_key(req);
 
     if (entry == NULL) {
         return OK;

@@ -115,7 +115,7 @@ count_replicas(const struct request *req, bool synced)
 /* ---- waiting ------------------------------------------------------------- */
 
 static struct waiting *
-begin(const struct request *req, int64_t timeout_ms)
+begin_wait(const struct request *req, int64_t timeout_ms)
 {
     struct waiting *waiting = mem_try_alloc(sizeof(*waiting));
 
@@ -151,7 +151,7 @@ go_on_waiting(struct request *req, const struct wanted *wanted,
               struct waiting *waiting)
 {
     if (waiting == NULL) {
-        waiting = begin(req, wanted->timeout_ms);
+        waiting = begin_wait(req, wanted->timeout_ms);
     }
     if (waiting == NULL) {
         return ERR_NOMEM;

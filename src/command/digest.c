@@ -62,7 +62,7 @@ add_bloom(struct hashing *hashing, const struct bloom *bloom)
 }
 
 static void
-begin(struct hashing *hashing)
+begin_hash(struct hashing *hashing)
 {
     (void)SHA256_Init(&hashing->md);
 }
@@ -87,7 +87,7 @@ add_entry(void *ctx, uint32_t db, const struct entry *entry,
     struct hashing *hashing = ctx;
 
     if (expires_at_ms == 0 || expires_at_ms > hashing->now_ms) {
-        begin(hashing);
+        begin_hash(hashing);
         add_number(hashing, db);
         add_number(hashing, name.len);
         add(hashing, name.data, name.len);
@@ -114,7 +114,7 @@ digest_value(const struct bloom *bloom, uint64_t expires_at_ms,
 {
     struct hashing hashing = { .now_ms = 0 };
 
-    begin(&hashing);
+    begin_hash(&hashing);
     add_number(&hashing, expires_at_ms);
     add_bloom(&hashing, bloom);
     end(&hashing);

@@ -255,7 +255,7 @@ conf_file_forget(struct conf_file_job *job)
 }
 
 static void
-run(void *arg)
+run_job(void *arg)
 {
     struct conf_file_job *job = arg;
 
@@ -317,7 +317,7 @@ try_start(struct conf_file *file, struct conf_file_job *job)
     free = !task_is_running(file->task);
     if (free) {
         atomic_store(&job->owners, 2);
-        task_start(file->task, run, job);
+        task_start(file->task, run_job, job);
     }
     pthread_mutex_unlock(&file->mutex);
     return free ? OK : ERR_AGAIN;

@@ -41,7 +41,7 @@ fits(struct slice name, const char *pattern)
 }
 
 static const struct foreign *
-find(struct slice name)
+find_foreign(struct slice name)
 {
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
         if (fits(name, options[i].name)) {
@@ -54,7 +54,7 @@ find(struct slice name)
 const char *
 conf_foreign_advice(struct slice name)
 {
-    const struct foreign *option = find(name);
+    const struct foreign *option = find_foreign(name);
 
     return option != NULL ? option->advice : NULL;
 }
@@ -80,7 +80,7 @@ bool
 conf_foreign_take(struct slice name, struct slice value, const char *where,
                   struct conf_notes *notes, struct conf_error *ret_error)
 {
-    const struct foreign *option = find(name);
+    const struct foreign *option = find_foreign(name);
     struct conf_error text;
 
     CHECK(option != NULL);

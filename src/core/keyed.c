@@ -51,7 +51,7 @@ bloom_use_secret(const uint8_t secret[BLOOM_SECRET_BYTES])
 
 /* Returns NULL for a secret that is not known. */
 static const struct secret *
-find(uint64_t fingerprint)
+find_secret(uint64_t fingerprint)
 {
     size_t count = atomic_load_explicit(&ring.count, memory_order_acquire);
 
@@ -77,7 +77,7 @@ bloom_add_secret(const uint8_t secret[BLOOM_SECRET_BYTES])
         atomic_flag_test_and_set_explicit(&ring.adding, memory_order_acquire)) {
     }
     count = atomic_load_explicit(&ring.count, memory_order_relaxed);
-    if (find(made.fingerprint) != NULL) {
+    if (find_secret(made.fingerprint) != NULL) {
         status = BLOOM_OK;
     } else if (count == KEYED_OTHERS_MAX) {
         status = BLOOM_LIMIT;
@@ -101,13 +101,13 @@ keyed_accept_all(bool accept)
 bool
 keyed_is_known(uint64_t fingerprint)
 {
-    return ring.accepts_all || find(fingerprint) != NULL;
+    return ring.accepts_all || find_secret(fingerprint) != NULL;
 }
 
 bool
 keyed_is_held(uint64_t fingerprint)
 {
-    return find(fingerprint) != NULL;
+    return find_secret(fingerprint) != NULL;
 }
 
 bool
@@ -135,7 +135,7 @@ keyed_list(uint64_t ret_fingerprints[KEYED_MAX])
 bool
 keyed_reveal(uint64_t fingerprint, uint8_t ret_secret[BLOOM_SECRET_BYTES])
 {
-    const struct secret *secret = find(fingerprint);
+    const struct secret *secret = find_secret(fingerprint);
 
     if (secret == NULL) {
         return false;
@@ -150,7 +150,7 @@ struct siphash_key
 keyed_derive(uint64_t fingerprint, const uint8_t seed[BLOOM_SEED_BYTES])
 {
     static const struct secret none;
-    const struct secret *secret = find(fingerprint);
+    const struct secret *secret = find_secret(fingerprint);
     uint8_t text[BLOOM_SEED_BYTES + 1];
     struct siphash_key key;
 

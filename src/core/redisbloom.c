@@ -64,7 +64,7 @@ struct reading {
 /* ---- into our own form --------------------------------------------------- */
 
 static enum bloom_status
-begin(struct reading *reading, const struct bloom_env *env)
+begin_filter(struct reading *reading, const struct bloom_env *env)
 {
     struct codec_head *head = &reading->head;
 
@@ -187,7 +187,7 @@ redisbloom_read_header(const void *data, size_t len,
     reading.head.layers = get_u32(at + AT_COUNT);
     reading.head.options = get_u32(at + AT_OPTIONS);
     reading.head.growth = start == START ? get_u32(at + AT_GROWTH) : OLD_GROWTH;
-    status = begin(&reading, env);
+    status = begin_filter(&reading, env);
     if (status == BLOOM_OK) {
         status = read_links(&reading, at + start, link);
     }
@@ -324,7 +324,7 @@ redisbloom_read_value(struct rdb_in *in, unsigned version,
         return BLOOM_CORRUPT;
     }
     layers = *in;
-    status = begin(&reading, env);
+    status = begin_filter(&reading, env);
     if (status == BLOOM_OK) {
         status = read_layers(&reading, in, version);
     }

@@ -77,7 +77,8 @@ struct reading {
 /* ---- into our own form --------------------------------------------------- */
 
 static enum bloom_status
-begin(struct reading *reading, uint64_t layers, const struct bloom_env *env)
+begin_filter(struct reading *reading, uint64_t layers,
+             const struct bloom_env *env)
 {
     if (layers < 1) {
         return BLOOM_CORRUPT;
@@ -162,7 +163,7 @@ read_all(struct reading *reading, uint64_t layers, struct rdb_in *in,
          struct bloom **ret_bloom)
 {
     const struct rdb_in parts = *in;
-    enum bloom_status status = begin(reading, layers, env);
+    enum bloom_status status = begin_filter(reading, layers, env);
 
     if (status == BLOOM_OK) {
         status = add_parts(reading, in);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 static struct merge_held_file *
-find(struct merge_held *held, const char *name)
+find_file(struct merge_held *held, const char *name)
 {
     for (size_t i = 0; i < held->count; i++) {
         if (strcmp(held->files[i].name, name) == 0) {
@@ -23,7 +23,7 @@ merge_held_add(struct merge_held *held, int dir_fd, const char *name)
 {
     struct merge_held_file *file = &held->files[held->count];
 
-    if (find(held, name) == NULL && held->count < MERGE_HELD_MAX &&
+    if (find_file(held, name) == NULL && held->count < MERGE_HELD_MAX &&
         file_open(dir_fd, name, &file->fd) == 0) {
         (void)snprintf(file->name, sizeof(file->name), "%.*s",
                        MERGE_NAME_MAX - 1, name);
@@ -34,7 +34,7 @@ merge_held_add(struct merge_held *held, int dir_fd, const char *name)
 void
 merge_held_remove(struct merge_held *held, const char *name)
 {
-    struct merge_held_file *file = find(held, name);
+    struct merge_held_file *file = find_file(held, name);
 
     if (file != NULL) {
         file_close(file->fd);

@@ -89,8 +89,8 @@ use_journal(struct merge_save *save, const char *name)
 }
 
 static bool
-begin(struct merge_save *save, const struct merge_options *options,
-      uint64_t position)
+begin_save(struct merge_save *save, const struct merge_options *options,
+           uint64_t position)
 {
     save->log = (struct merge_log){ .dir = options->dir,
                                     .position = position,
@@ -153,7 +153,7 @@ merge_save_begin(struct merge_save *save, const struct merge_options *options,
         return false;
     }
     note_saved(save, ours.id, end);
-    return begin(save, options, position);
+    return begin_save(save, options, position);
 }
 
 /* ---- the thread ---------------------------------------------------------- */

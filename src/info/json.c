@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 static void
-begin(struct json *json, const char *name)
+begin_value(struct json *json, const char *name)
 {
     if (json->more) {
         buf_append(json->text, ",", 1);
@@ -20,7 +20,7 @@ begin(struct json *json, const char *name)
 void
 json_open(struct json *json, const char *name, char bracket)
 {
-    begin(json, name);
+    begin_value(json, name);
     buf_append(json->text, &bracket, 1);
     json->more = false;
 }
@@ -35,35 +35,35 @@ json_close(struct json *json, char bracket)
 void
 json_count(struct json *json, const char *name, uint64_t value)
 {
-    begin(json, name);
+    begin_value(json, name);
     buf_printf(json->text, "%" PRIu64, value);
 }
 
 void
 json_bool(struct json *json, const char *name, bool value)
 {
-    begin(json, name);
+    begin_value(json, name);
     buf_append_slice(json->text, slice_of(value ? "true" : "false"));
 }
 
 void
 json_null(struct json *json, const char *name)
 {
-    begin(json, name);
+    begin_value(json, name);
     buf_append_slice(json->text, slice_lit("null"));
 }
 
 void
 json_number(struct json *json, const char *name, double value)
 {
-    begin(json, name);
+    begin_value(json, name);
     buf_printf(json->text, "%.6g", value);
 }
 
 void
 json_text(struct json *json, const char *name, struct slice value)
 {
-    begin(json, name);
+    begin_value(json, name);
     buf_append(json->text, "\"", 1);
     for (size_t i = 0; i < value.len; i++) {
         unsigned char c = (unsigned char)value.data[i];

@@ -15,7 +15,7 @@ enum { LAG_BYTES = 64 << 10 };
 
 /* Finds the line name:value. False: there is none. */
 static bool
-find(struct slice text, const char *name, struct slice *ret_value)
+find_line(struct slice text, const char *name, struct slice *ret_value)
 {
     size_t name_len = strlen(name);
 
@@ -44,7 +44,7 @@ says(struct slice text, const char *name, const char *value)
 {
     struct slice got;
 
-    return find(text, name, &got) && slice_equal(got, slice_of(value));
+    return find_line(text, name, &got) && slice_equal(got, slice_of(value));
 }
 
 static bool
@@ -52,7 +52,7 @@ number_of(struct slice text, const char *name, uint64_t *ret_number)
 {
     struct slice got;
 
-    return find(text, name, &got) && slice_to_u64(got, ret_number);
+    return find_line(text, name, &got) && slice_to_u64(got, ret_number);
 }
 
 const char *
@@ -123,7 +123,7 @@ count_even(struct slice info)
         uint64_t offset;
 
         (void)snprintf(name, sizeof(name), "slave%u", i);
-        if (!find(info, name, &line)) {
+        if (!find_line(info, name, &line)) {
             return even;
         }
         even +=
@@ -139,14 +139,14 @@ incomplete_cluster(struct slice info)
     struct slice served;
     uint64_t replicas;
 
-    if (find(info, "cluster_slots_owned", &owned) &&
-        find(info, "cluster_slots_served", &served) &&
+    if (find_line(info, "cluster_slots_owned", &owned) &&
+        find_line(info, "cluster_slots_served", &served) &&
         !slice_equal(owned, served)) {
         return says(info, "cluster_role", "slave")
                    ? "it does not have all slots of its primary yet"
                    : "it does not serve all slots of its node";
     }
-    if (find(info, "cluster_silent_servers", &served) &&
+    if (find_line(info, "cluster_silent_servers", &served) &&
         !slice_equal(served, slice_lit("0"))) {
         return "other servers of its cluster are silent: see "
                "cluster_silent_addresses in INFO cluster";

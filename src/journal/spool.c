@@ -114,7 +114,7 @@ move_chunk(struct spool *spool)
 }
 
 static void *
-run(void *arg)
+run_spool(void *arg)
 {
     struct spool *spool = arg;
 
@@ -144,7 +144,7 @@ spool_new(void (*poke)(void *ctx), void *ctx)
     CHECK(pthread_cond_init(&spool->work, NULL) == 0);
     CHECK(pthread_cond_init(&spool->idle, NULL) == 0);
     spool->fd = -1;
-    thread_must_start(&spool->thread, "spool", run, spool);
+    thread_must_start(&spool->thread, "spool", run_spool, spool);
     return spool;
 }
 

@@ -282,7 +282,7 @@ resize_directory(struct table *table, uint32_t buckets)
 }
 
 static bool
-begin(struct table *table)
+begin_buckets(struct table *table)
 {
     if (!resize_directory(table, BUCKETS_MIN)) {
         return false;
@@ -432,7 +432,7 @@ table_insert(struct table *table, uint64_t place, struct entry *entry)
     uint64_t *bucket;
 
     CHECK(table_entry(slot) == entry);
-    if (table->buckets == NULL && !begin(table)) {
+    if (table->buckets == NULL && !begin_buckets(table)) {
         return false;
     }
     for (int i = 0; i < STEPS && is_crowded(table) && split(table); i++) {

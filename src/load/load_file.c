@@ -408,7 +408,7 @@ read_manifest(struct loading *loading, const char *path)
 /* ---- the commands of the tool -------------------------------------------- */
 
 static struct loading *
-begin(struct load *load)
+begin_load(struct load *load)
 {
     static struct loading loading;
 
@@ -441,7 +441,7 @@ end(struct loading *loading, bool ok, bool commands)
 void
 load_rdb(struct load *load, const char *path)
 {
-    struct loading *loading = begin(load);
+    struct loading *loading = begin_load(load);
     struct slice rest, more = slice_lit("");
     struct file file;
     bool ok;
@@ -476,7 +476,7 @@ load_aof(struct load *load, const char *path)
     if (directory && !find_manifest(load, path, manifest)) {
         return;
     }
-    loading = begin(load);
+    loading = begin_load(load);
     if (loading == NULL) {
         return;
     }

@@ -614,7 +614,7 @@ connect_source(struct following *following, bool again)
 }
 
 static bool
-run(struct following *following)
+run_links(struct following *following)
 {
     enum outcome outcome = OUTCOME_LOST;
     bool again = false;
@@ -685,7 +685,7 @@ load_follow(struct load *load)
         !load_target_open(load, &following.target)) {
         return;
     }
-    ok = run(&following);
+    ok = run_links(&following);
     ok = load_target_check_pieces(&following.target) && ok;
     tool_bar_hide(&load->tool);
     report(&following, ok);

@@ -426,7 +426,7 @@ open_lanes(struct loading *loading)
 }
 
 static void
-run(struct loading *loading)
+run_load(struct loading *loading)
 {
     struct load_text text;
     uint64_t begun_ns;
@@ -466,7 +466,7 @@ load_items(struct load *load, const char *key, const char *const *paths,
     }
     ok = ok && (count > 0 || open_input(&loading, "-"));
     if (ok) {
-        run(&loading);
+        run_load(&loading);
     }
     for (size_t i = 0; i < loading.lane_count; i++) {
         load_link_close(&lanes[i].link);

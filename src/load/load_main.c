@@ -318,8 +318,8 @@ serve(struct load *load, const char *address)
 }
 
 static void
-run(struct load *load, const struct tool_interface *interface,
-    const struct tool_words *words, const char *product)
+run_subcommand(struct load *load, const struct tool_interface *interface,
+               const struct tool_words *words, const char *product)
 {
     const char *what = words->count > 0 ? words->words[0] : "";
 
@@ -440,7 +440,7 @@ main(int argc, char **argv)
     (void)signal(SIGPIPE, SIG_IGN);
     if (tool_parse(&load.tool, argc, argv, &interface, &words) &&
         set_existing(&load, existing) && set_tls(&load, &tls)) {
-        run(&load, &interface, &words, product);
+        run_subcommand(&load, &interface, &words, product);
     }
     tls_contexts_fini(&load.tls);
     return tool_end(&load.tool);

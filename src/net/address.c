@@ -19,7 +19,7 @@ union address {
 
 /* The client's end of a unix socket has no path; Redis shows the server's. */
 static void
-find(int fd, bool is_unix, bool peer, union address *ret_address)
+find_address(int fd, bool is_unix, bool peer, union address *ret_address)
 {
     socklen_t len = sizeof(*ret_address);
 
@@ -75,7 +75,7 @@ address_peer(int fd, bool is_unix, char *ret_text)
 {
     union address address;
 
-    find(fd, is_unix, true, &address);
+    find_address(fd, is_unix, true, &address);
     format(&address, is_unix, ret_text);
 }
 
@@ -84,7 +84,7 @@ address_local(int fd, bool is_unix, char *ret_text)
 {
     union address address;
 
-    find(fd, is_unix, false, &address);
+    find_address(fd, is_unix, false, &address);
     format(&address, is_unix, ret_text);
 }
 
@@ -94,7 +94,7 @@ address_peer_host(int fd, bool is_unix, char *ret_text)
     union address address;
     char host[INET6_ADDRSTRLEN];
 
-    find(fd, is_unix, true, &address);
+    find_address(fd, is_unix, true, &address);
     if (is_unix) {
         (void)snprintf(ret_text, ADDRESS_TEXT_MAX, "%.107s", path_of(&address));
         return;
@@ -114,7 +114,7 @@ address_source(int fd, bool is_unix, uint8_t ret_source[ADDRESS_SOURCE_BYTES])
     if (is_unix) {
         return;
     }
-    find(fd, false, true, &address);
+    find_address(fd, false, true, &address);
     if (address.any.sa_family == AF_INET) {
         ret_source[10] = 0xff; /* the IPv4 address mapped into IPv6 */
         ret_source[11] = 0xff;

@@ -212,7 +212,7 @@ create(struct incoming *incoming)
 }
 
 static void
-run(void *arg)
+run_blocks(void *arg)
 {
     struct incoming *incoming = arg;
     struct incoming_block *block;
@@ -253,7 +253,7 @@ incoming_begin(struct incoming *incoming, const char *dir, const char *name)
     incoming->ended = incoming->good = incoming->cancelled = false;
     incoming->error = 0;
     incoming->state = INCOMING_RUNS;
-    task_start(incoming->task, run, incoming);
+    task_start(incoming->task, run_blocks, incoming);
     return true;
 }
 

@@ -63,8 +63,8 @@ finish(struct persist *persist)
 }
 
 static enum learn
-begin(struct persist *persist, const uint8_t secret[BLOOM_SECRET_BYTES],
-      uint64_t fingerprint)
+begin_learning(struct persist *persist,
+               const uint8_t secret[BLOOM_SECRET_BYTES], uint64_t fingerprint)
 {
     struct persist_learning *learning = &persist->learning;
 
@@ -107,7 +107,7 @@ learn_secret(struct persist *persist, const uint8_t secret[BLOOM_SECRET_BYTES])
         return LEARN_DONE;
     }
     return atomic_load(&learning->state) == IDLE
-               ? begin(persist, secret, fingerprint)
+               ? begin_learning(persist, secret, fingerprint)
                : LEARN_RUNS;
 }
 

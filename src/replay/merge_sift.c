@@ -80,7 +80,7 @@ make_name(struct merge_sift *sift, uint32_t db, struct slice name,
 }
 
 static struct merge_name *
-find(struct merge_sift *sift, uint32_t db, struct slice name)
+find_name(struct merge_sift *sift, uint32_t db, struct slice name)
 {
     struct slice full;
 
@@ -110,7 +110,7 @@ reserve_name(struct merge_sift *sift)
 static struct merge_name *
 note(struct merge_sift *sift, uint32_t db, struct slice name)
 {
-    struct merge_name *known = find(sift, db, name);
+    struct merge_name *known = find_name(sift, db, name);
     struct slice full;
     char *bytes;
 
@@ -285,10 +285,11 @@ reserve_words(struct merge_sift *sift, size_t count)
 static const struct merge_name *
 find_offered(struct merge_sift *sift, struct slice key)
 {
-    const struct merge_name *name = find(sift, (uint32_t)sift->db, key);
-    bool offered = name != NULL && !name->touched && name->incarnation != 0 &&
-                   !sift->all_aside &&
-                   (!sift->any_db || find(sift, (uint32_t)ANY_DB, key) == NULL);
+    const struct merge_name *name = find_name(sift, (uint32_t)sift->db, key);
+    bool offered =
+        name != NULL && !name->touched && name->incarnation != 0 &&
+        !sift->all_aside &&
+        (!sift->any_db || find_name(sift, (uint32_t)ANY_DB, key) == NULL);
 
     return offered ? name : NULL;
 }

@@ -41,7 +41,7 @@ struct follower {
 };
 
 static struct follower *
-find(struct replication *r, uint64_t id)
+find_follower(struct replication *r, uint64_t id)
 {
     struct follower *follower = r->followers;
 
@@ -116,7 +116,8 @@ on_bytes(void *ctx, struct link *link, struct slice bytes, size_t *ret_used)
     batch_fini(&batch);
     *ret_used = at;
     /* An acknowledgement may have dropped the replica. */
-    if (find(r, id) != NULL && (!good || bytes.len - at > UNPARSED_MAX)) {
+    if (find_follower(r, id) != NULL &&
+        (!good || bytes.len - at > UNPARSED_MAX)) {
         (void)primary_drop(r->primary, id,
                            "it sent something other than REPLCONF ACK");
     }
@@ -160,7 +161,7 @@ static const struct link_hooks follower_hooks = { .bytes = on_bytes,
 static bool
 send_to(void *ctx, uint64_t id, struct slice bytes)
 {
-    struct follower *follower = find(ctx, id);
+    struct follower *follower = find_follower(ctx, id);
 
     return follower != NULL && link_send(follower->link, bytes);
 }
@@ -168,7 +169,7 @@ send_to(void *ctx, uint64_t id, struct slice bytes)
 static size_t
 unsent_of(void *ctx, uint64_t id)
 {
-    struct follower *follower = find(ctx, id);
+    struct follower *follower = find_follower(ctx, id);
 
     return follower != NULL ? link_unsent(follower->link) : 0;
 }
@@ -177,7 +178,7 @@ static void
 drop(void *ctx, uint64_t id, const char *reason)
 {
     struct replication *r = ctx;
-    struct follower *follower = find(r, id);
+    struct follower *follower = find_follower(r, id);
 
     if (follower != NULL) {
         log_warn("server.replication", "dropped a replica",

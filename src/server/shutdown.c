@@ -272,7 +272,7 @@ go_on(struct server *server)
 }
 
 static void
-begin(struct server *server, unsigned flags)
+begin_shutdown(struct server *server, unsigned flags)
 {
     struct stop *stop = &server->stop;
 
@@ -345,7 +345,7 @@ shutdown_by_signal(struct server *server, int number)
     log_notice("server", "stopping", "signal=%d", number);
     if (server->stop.stage == STOP_NONE && !server->stopping) {
         server->stop.by_command = false;
-        begin(server, 0);
+        begin_shutdown(server, 0);
         persist_tick(server->persist);
         shutdown_look(server);
     }
@@ -368,14 +368,14 @@ shutdown_look(struct server *server)
         log_command(asked);
         stop->by_command = stop->stage == STOP_NONE || stop->by_command;
         if (stop->stage == STOP_NONE) {
-            begin(server, asked & ~(unsigned)STOP_ASKED);
+            begin_shutdown(server, asked & ~(unsigned)STOP_ASKED);
         } else {
             add(server, asked & ~(unsigned)STOP_ASKED);
         }
     } else if (stop->stage == STOP_NONE && stop->again_ns > 0 &&
                clock_mono_ns() > stop->again_ns) {
         stop->by_command = false;
-        begin(server, 0);
+        begin_shutdown(server, 0);
     }
     if (stop->stage != STOP_NONE) {
         go_on(server);

@@ -43,7 +43,7 @@ gate_of(const struct sidecar_mode *mode)
 
 /* Returns where the daemon beside a node is, or NULL. */
 static const struct view_node *
-find(const struct sidecar_mode *mode, const char *id)
+find_node(const struct sidecar_mode *mode, const char *id)
 {
     const struct cluster_view *view = mode->cluster.view;
     int node = view == NULL ? -1 : topology_find(view->topology, slice_of(id));
@@ -262,7 +262,7 @@ static void
 ask(void *ctx, const struct sidecar_ask *question)
 {
     struct sidecar_mode *mode = ctx;
-    const struct view_node *node = find(mode, question->node);
+    const struct view_node *node = find_node(mode, question->node);
     struct buf text = { 0 };
 
     sidecar_inquiry_publish(mode->inquiry, sidecar_holdings(mode->sidecar));
@@ -501,7 +501,7 @@ static void
 begin_pull(void *ctx, const char *id, const struct slot_set *set)
 {
     struct sidecar_mode *mode = ctx;
-    const struct view_node *node = find(mode, id);
+    const struct view_node *node = find_node(mode, id);
     const struct pull_hooks hooks = { .ended = on_pull_ended, .ctx = mode };
 
     mode->pull_near = false;

@@ -118,7 +118,7 @@ pull_begin(struct pull *pull, const struct pull_source *source,
 }
 
 static void
-begin(struct pull *pull)
+begin_pull(struct pull *pull)
 {
     pull->runs = true;
     pull->began_ms = run_clock_ms();
@@ -263,7 +263,7 @@ pull_look(struct pull *pull)
         pull->inject = inject_new(pull->roles.loop0->worker);
     }
     if (pull->wanted && !pull->runs) {
-        begin(pull);
+        begin_pull(pull);
     }
     if (pull->runs) {
         pull_link_look(pull);

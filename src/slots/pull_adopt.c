@@ -98,8 +98,8 @@ no_memory(struct adoption *adoption, const char *what)
 }
 
 static bool
-run(struct adoption *adoption, const struct key *key, const struct slice *argv,
-    size_t argc)
+run_command(struct adoption *adoption, const struct key *key,
+            const struct slice *argv, size_t argc)
 {
     buf_reset(&adoption->commands, KEPT_BYTES);
     compose_command(&adoption->commands, argv, argc);
@@ -142,7 +142,7 @@ restore(struct adoption *adoption, const struct key *key,
     argv[3] = (struct slice){ to, bytes };
     argv[6] = number(entry->incarnation, incarnation, sizeof(incarnation));
     adoption->bytes += bytes;
-    return run(adoption, key, argv, 7);
+    return run_command(adoption, key, argv, 7);
 }
 
 /* ---- in pieces ----------------------------------------------------------- */
@@ -177,7 +177,8 @@ begin_pieces(struct adoption *adoption, const struct key *key,
     adoption->large = *key;
     adoption->in_pieces = true;
     adoption->offset = 0;
-    return run(adoption, key, delete, 2) && run(adoption, key, argv, 6);
+    return run_command(adoption, key, delete, 2) &&
+           run_command(adoption, key, argv, 6);
 }
 
 static bool
@@ -202,7 +203,7 @@ put_piece(struct adoption *adoption, const struct entry *entry)
     adoption->bytes += bytes;
     argv[2] = number(adoption->offset + 1, iterator, sizeof(iterator));
     argv[3] = (struct slice){ to, bytes };
-    return run(adoption, &adoption->large, argv, 4);
+    return run_command(adoption, &adoption->large, argv, 4);
 }
 
 static bool
@@ -215,7 +216,7 @@ end_pieces(struct adoption *adoption, const struct entry *entry)
 
     adoption->in_pieces = false;
     argv[2] = number(expires_at_ms, expiry, sizeof(expiry));
-    return expires_at_ms == 0 || run(adoption, key, argv, 3);
+    return expires_at_ms == 0 || run_command(adoption, key, argv, 3);
 }
 
 /* ---- keys ---------------------------------------------------------------- */

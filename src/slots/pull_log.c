@@ -131,7 +131,7 @@ judge(struct pull_log *log, const struct logged *logged)
 }
 
 static bool
-run(struct pull_log *log, struct slice commands)
+run_commands(struct pull_log *log, struct slice commands)
 {
     return commands.len == 0 ||
            inject_run(log->inject, commands, log->reason, log->reason_size);
@@ -160,8 +160,8 @@ run_piece(void *ctx, const struct snapshot_effects *piece)
                            slice_shown(logged.argv[0]), logged.argv[0].data);
             return ECANCELED;
         }
-        if (!run(log,
-                 (struct slice){ text.data + begin, logged.begin - begin }) ||
+        if (!run_commands(log, (struct slice){ text.data + begin,
+                                               logged.begin - begin }) ||
             (verdict != VERDICT_SKIP &&
              !flush(log, verdict == VERDICT_FLUSH_DB))) {
             return ECANCELED;
@@ -171,7 +171,8 @@ run_piece(void *ctx, const struct snapshot_effects *piece)
     if (log->reader.error != 0) {
         return log->reader.error;
     }
-    return run(log, (struct slice){ text.data + begin, text.len - begin })
+    return run_commands(log,
+                        (struct slice){ text.data + begin, text.len - begin })
                ? 0
                : ECANCELED;
 }

@@ -396,7 +396,7 @@ describe(const struct transfer *transfer, const struct snapshot_error *error,
 }
 
 static void *
-run(void *arg)
+run_transfer(void *arg)
 {
     struct transfer *transfer = arg;
     const struct snapshot_source source = { .read = read_queue,
@@ -459,7 +459,7 @@ transfer_new(const struct transfer_options *options)
     transfer->options = *options;
     CHECK(pthread_mutex_init(&transfer->mutex, NULL) == 0);
     CHECK(pthread_cond_init(&transfer->news, NULL) == 0);
-    if (!thread_start(&transfer->thread, "transfer", run, transfer,
+    if (!thread_start(&transfer->thread, "transfer", run_transfer, transfer,
                       THREAD_PASSES)) {
         destroy(transfer);
         return NULL;

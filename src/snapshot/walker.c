@@ -305,7 +305,7 @@ write_file(struct walker *walker)
 }
 
 static void
-run(void *arg)
+run_walk(void *arg)
 {
     struct walker *walker = arg;
 
@@ -316,7 +316,7 @@ run(void *arg)
 /* ---- loop 0 -------------------------------------------------------------- */
 
 static void
-begin(struct walker *walker, const struct walker_job *job)
+begin_walk(struct walker *walker, const struct walker_job *job)
 {
     CHECK(!walker->running);
     walker->job = *job;
@@ -343,17 +343,17 @@ begin(struct walker *walker, const struct walker_job *job)
 void
 walker_start(struct walker *walker, const struct walker_job *job)
 {
-    begin(walker, job);
+    begin_walk(walker, job);
     walker->running = true;
-    task_start(walker->task, run, walker);
+    task_start(walker->task, run_walk, walker);
 }
 
 int
 walker_write_here(struct walker *walker, const struct walker_job *job)
 {
     CHECK(job->still && !job->to_pipe);
-    begin(walker, job);
-    run(walker);
+    begin_walk(walker, job);
+    run_walk(walker);
     walker_drop(walker);
     return walker->error;
 }

@@ -68,7 +68,7 @@ shortened(struct slice name)
 
 /* Copies text to *to, and moves *to behind it. */
 static struct slice
-keep(char **to, struct slice text)
+keep_text(char **to, struct slice text)
 {
     struct slice kept = { *to, text.len };
 
@@ -95,9 +95,9 @@ new_node(const struct acl_log_entry *from)
                                .reason = from->reason,
                                .context = from->context };
         to = node->text;
-        node->object = keep(&to, object);
-        node->user = keep(&to, user);
-        node->client = keep(&to, from->client);
+        node->object = keep_text(&to, object);
+        node->user = keep_text(&to, user);
+        node->client = keep_text(&to, from->client);
     }
     return node;
 }

@@ -380,7 +380,7 @@ begin_part(struct user_rules *rules, const struct slice *words, size_t count,
 }
 
 static enum user_applied
-judge(const char *reason)
+judge_reason(const char *reason)
 {
     return reason == NULL ? USER_APPLIED : USER_REFUSED;
 }
@@ -422,7 +422,7 @@ continue_password(struct user_rules *rules, const char **ret_reason)
     }
     *ret_reason = part->text.data[0] == '>' ? add_password(rules, digest)
                                             : remove_password(rules, digest);
-    return judge(*ret_reason);
+    return judge_reason(*ret_reason);
 }
 
 /* Ends a rule. What is kept of a refused one is enough to show it. */
@@ -450,7 +450,7 @@ user_rules_apply_next(struct user_rules *rules, const struct slice *words,
     if (!takes_pieces(word)) {
         ++*at;
         reason = apply(rules, word);
-        return end_rule(judge(reason), reason, word, ret_refusal);
+        return end_rule(judge_reason(reason), reason, word, ret_refusal);
     }
     if (rules->part == NULL && !begin_part(rules, words, count, *at, &reason)) {
         applied = USER_REFUSED;

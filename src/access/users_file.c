@@ -32,7 +32,7 @@ begin_error(struct reading *reading, const char *between)
 }
 
 static void
-fail(struct reading *reading, const char *between, const char *reason)
+fail_line(struct reading *reading, const char *between, const char *reason)
 {
     if (begin_error(reading, between)) {
         buf_printf(reading->error, "%s. ", reason);
@@ -47,9 +47,10 @@ fail_rule(struct reading *reading, const struct user_refusal *refusal)
     struct slice words = buf_slice(&refusal->words);
 
     if (refusal->reason == NULL) {
-        fail(reading, ": ", "Unmatched parenthesis in selector definition");
+        fail_line(reading, ": ",
+                  "Unmatched parenthesis in selector definition");
     } else if (refusal->reason != SELECTOR_UNKNOWN_COMMAND) {
-        fail(reading, ": ", refusal->reason);
+        fail_line(reading, ": ", refusal->reason);
     } else if (begin_error(reading, ": Error in applying operation '")) {
         buf_append(reading->error, words.data, (size_t)slice_shown(words));
         buf_printf(reading->error, "': %s. ", refusal->reason);
@@ -65,7 +66,7 @@ read_user(struct reading *reading, size_t count)
     struct user *user = users_draft_add(reading->draft, name, &no_memory);
 
     if (user == NULL && no_memory) {
-        fail(reading, ": ", SELECTOR_NO_MEMORY);
+        fail_line(reading, ": ", SELECTOR_NO_MEMORY);
     } else if (user == NULL) {
         if (begin_error(reading, ": WARNING: Duplicate user '")) {
             buf_append(reading->error, name.data, (size_t)slice_shown(name));
@@ -104,7 +105,7 @@ read_line(struct reading *reading, struct slice line)
 
     while (slice_next_word(&line, &word)) {
         if (!has_room(reading, count)) {
-            fail(reading, ": ", SELECTOR_NO_MEMORY);
+            fail_line(reading, ": ", SELECTOR_NO_MEMORY);
             return;
         }
         reading->words[count++] = word;
@@ -113,10 +114,10 @@ read_line(struct reading *reading, struct slice line)
         return;
     }
     if (count < 2 || !slice_equal(reading->words[0], slice_lit("user"))) {
-        fail(reading, " ",
-             "should start with user keyword followed by the username");
+        fail_line(reading, " ",
+                  "should start with user keyword followed by the username");
     } else if (!user_name_is_valid(reading->words[1])) {
-        fail(reading, ": ", "the username contains invalid characters");
+        fail_line(reading, ": ", "the username contains invalid characters");
     } else {
         read_user(reading, count);
     }

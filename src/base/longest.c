@@ -44,7 +44,7 @@ longest_begin(void)
 }
 
 static void
-keep(enum longest which, uint64_t ns, const char *what)
+keep_figure(enum longest which, uint64_t ns, const char *what)
 {
     pthread_mutex_lock(&mutex);
     if (ns > figures[which].ns) {
@@ -63,7 +63,7 @@ longest_end_slow(enum longest which, const struct longest_span *span,
     uint64_t wall_ns = now_ns - span->since_ns;
     uint64_t cpu_ns = clock_thread_cpu_ns() - span->cpu_ns;
 
-    keep(which, cpu_ns < wall_ns ? cpu_ns : wall_ns, what);
+    keep_figure(which, cpu_ns < wall_ns ? cpu_ns : wall_ns, what);
 }
 
 void

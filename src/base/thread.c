@@ -47,7 +47,7 @@ struct start {
 };
 
 static void *
-settle(void *arg)
+settle_thread(void *arg)
 {
     struct start *start = arg; /* invalid after sem_post */
     void *(*fn)(void *) = start->fn;
@@ -89,7 +89,7 @@ create_settled(pthread_t *ret_thread, const char *name, void *(*fn)(void *),
     int error;
 
     CHECK(sem_init(&start.settled, 0, 0) == 0);
-    error = create(ret_thread, name, settle, &start);
+    error = create(ret_thread, name, settle_thread, &start);
     while (error == 0 && sem_wait(&start.settled) != 0) { /* EINTR */
     }
     CHECK(sem_destroy(&start.settled) == 0);

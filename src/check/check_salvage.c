@@ -580,7 +580,7 @@ salvage_beside(void *ctx, const char *path, const char *out)
 
 /* The verdict counts the filters that a start on OUT would load. */
 static void
-judge(struct salvage *salvage)
+judge_salvage(struct salvage *salvage)
 {
     struct check *check = salvage->check;
     bool has_journal = salvage->journal->count > 0 || salvage->has_base;
@@ -616,7 +616,7 @@ check_salvage(struct check *check, const char *path, const char *out)
 
     salvage.journal->base_fd = -1;
     if (check_make_all(&salvage.made, path, out, &maker)) {
-        judge(&salvage);
+        judge_salvage(&salvage);
     }
     check_journal_close(salvage.journal);
     mem_free(salvage.journal);

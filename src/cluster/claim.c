@@ -115,7 +115,7 @@ write_claim(struct sidecar *sidecar, uint64_t now_ms)
 /* Notes on the disk that the slots are held. Until it is there, no other daemon
  * may take them for held by us. */
 static void
-keep(struct sidecar *sidecar, uint64_t now_ms)
+keep_holdings(struct sidecar *sidecar, uint64_t now_ms)
 {
     struct claim *claim = &sidecar->claim;
     char history[HISTORY_ID_CHARS + 1];
@@ -176,12 +176,12 @@ lead(struct sidecar *sidecar, uint64_t now_ms)
     sidecar_wait_lead(sidecar, &sidecar->claim.set);
     sidecar->hooks.lead(sidecar->hooks.ctx);
     sidecar->role = SIDECAR_LEADS;
-    keep(sidecar, now_ms);
+    keep_holdings(sidecar, now_ms);
 }
 
 /* The slots are still wanted; another source has to be found. */
 static void
-fail(struct sidecar *sidecar, const char *reason, uint64_t now_ms)
+fail_claim(struct sidecar *sidecar, const char *reason, uint64_t now_ms)
 {
     struct claim *claim = &sidecar->claim;
 
@@ -246,7 +246,7 @@ answered_fence(struct sidecar *sidecar, const struct sidecar_answer *answer,
                                       take long: it is asked again */
     } else {
         sidecar->hooks.pull_cancel(sidecar->hooks.ctx);
-        fail(sidecar, answer->reason, now_ms);
+        fail_claim(sidecar, answer->reason, now_ms);
     }
 }
 
@@ -284,7 +284,7 @@ fenced_empty(struct sidecar *sidecar, const struct sidecar_answer *answer,
         pull(sidecar);
         fenced(sidecar, answer, now_ms);
     } else {
-        keep(sidecar, now_ms);
+        keep_holdings(sidecar, now_ms);
     }
 }
 
@@ -305,7 +305,7 @@ claim_answered(struct sidecar *sidecar, const struct sidecar_answer *answer,
         enter(sidecar, CLAIM_PULLS, now_ms);
         pull(sidecar);
     } else {
-        fail(sidecar, answer->reason, now_ms);
+        fail_claim(sidecar, answer->reason, now_ms);
     }
 }
 
@@ -327,7 +327,7 @@ claim_is_near(struct sidecar *sidecar, uint64_t now_ms)
     if (sidecar->claim.state == CLAIM_PULLS && survey_outdoes_source(sidecar)) {
         sidecar->hooks.pull_cancel(sidecar->hooks.ctx);
         sidecar->claim.number = 0;
-        fail(sidecar, "a server that was silent has newer data", now_ms);
+        fail_claim(sidecar, "a server that was silent has newer data", now_ms);
     } else if (sidecar->claim.state == CLAIM_PULLS) {
         sidecar->claim.near = true;
         fence_if_kept(sidecar, now_ms);
@@ -353,11 +353,11 @@ claim_pull_ended(struct sidecar *sidecar, bool good, const char *reason,
     enum claim_state state = sidecar->claim.state;
 
     if (good && state == CLAIM_DRAINS) {
-        keep(sidecar, now_ms);
+        keep_holdings(sidecar, now_ms);
     } else if (state == CLAIM_PULLS || state == CLAIM_FENCES ||
                state == CLAIM_DRAINS) {
         sidecar->claim.number = 0;
-        fail(sidecar, reason, now_ms);
+        fail_claim(sidecar, reason, now_ms);
     }
 }
 
@@ -568,7 +568,7 @@ pick(struct sidecar *sidecar, uint64_t now_ms)
     if (!slot_set_is_empty(&sets[WANT_KEEP])) {
         begin_claim(sidecar, sidecar->own->node, &sets[WANT_KEEP]);
         sidecar_separate_raised(sidecar);
-        keep(sidecar, now_ms);
+        keep_holdings(sidecar, now_ms);
     } else if (source != PEER_NONE) {
         begin_claim(sidecar, sidecar->peers[source].id, &sets[WANT_CLAIM]);
         survey_separate(sidecar);

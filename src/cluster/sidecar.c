@@ -274,7 +274,7 @@ write_changes(struct sidecar *sidecar)
 
 /* Draws the consequences of what has changed. */
 static void
-settle(struct sidecar *sidecar, uint64_t now_ms)
+settle_changes(struct sidecar *sidecar, uint64_t now_ms)
 {
     if (sidecar->topology == NULL) {
         return;
@@ -339,7 +339,7 @@ sidecar_polled(struct sidecar *sidecar, const struct topology *topology,
         sidecar_peers_forget(sidecar);
         sidecar_show(sidecar); /* the owner finds nodes in what it has shown */
     }
-    settle(sidecar, now_ms);
+    settle_changes(sidecar, now_ms);
 }
 
 void
@@ -368,7 +368,7 @@ sidecar_tick(struct sidecar *sidecar, uint64_t now_ms)
     sidecar_disk_check(sidecar);
     if (sidecar->topology != NULL) {
         survey_tick(sidecar, now_ms);
-        settle(sidecar, now_ms);
+        settle_changes(sidecar, now_ms);
     } else {
         sidecar_disk_tick(sidecar, now_ms);
         write_changes(sidecar);
@@ -392,7 +392,7 @@ sidecar_answered(struct sidecar *sidecar, uint64_t number,
     } else if (!sidecar_copy_answered(sidecar, number, answer)) {
         (void)survey_answered(sidecar, number, answer); /* or it is too late */
     }
-    settle(sidecar, now_ms);
+    settle_changes(sidecar, now_ms);
 }
 
 void
@@ -400,21 +400,21 @@ sidecar_told(struct sidecar *sidecar, const struct holdings *holdings,
              uint64_t now_ms)
 {
     sidecar_copy_told(sidecar, holdings);
-    settle(sidecar, now_ms);
+    settle_changes(sidecar, now_ms);
 }
 
 void
 sidecar_pull_is_near(struct sidecar *sidecar, uint64_t now_ms)
 {
     claim_is_near(sidecar, now_ms);
-    settle(sidecar, now_ms);
+    settle_changes(sidecar, now_ms);
 }
 
 void
 sidecar_pull_broke(struct sidecar *sidecar, uint64_t now_ms)
 {
     claim_pull_broke(sidecar);
-    settle(sidecar, now_ms);
+    settle_changes(sidecar, now_ms);
 }
 
 void
@@ -422,7 +422,7 @@ sidecar_pull_ended(struct sidecar *sidecar, bool good, const char *reason,
                    uint64_t now_ms)
 {
     claim_pull_ended(sidecar, good, reason, now_ms);
-    settle(sidecar, now_ms);
+    settle_changes(sidecar, now_ms);
 }
 
 void
@@ -493,7 +493,7 @@ sidecar_let_go_end(struct sidecar *sidecar, const struct slot_set *set,
         slot_set_unite(&sidecar->exported, exported);
         sidecar->changed = true;
     }
-    settle(sidecar, now_ms);
+    settle_changes(sidecar, now_ms);
 }
 
 bool

@@ -123,8 +123,8 @@ replace(struct request *req, const struct key *key, struct entry *entry,
 /* Puts the filter under the name and replaces what is there. On failure the
  * filter is freed and the name stays as it was. */
 static enum err
-settle(struct request *req, const struct key *key,
-       const struct arrival *arrival)
+settle_key(struct request *req, const struct key *key,
+           const struct arrival *arrival)
 {
     struct entry *entry = keys_open(req, key);
     enum err err = entry != NULL ? replace(req, key, entry, arrival)
@@ -373,7 +373,7 @@ restore_filter(struct request *req, const struct restore *how,
     request_effect_add(req, how->payload);
     request_effect_add(req, slice_lit("ABSTTL"));
     add_incarnation(req, arrival->incarnation);
-    err = settle(req, &req->key, arrival);
+    err = settle_key(req, &req->key, arrival);
     if (err == OK) {
         note_access(req, how);
         observe_change(req, &req->key, FEED_CHANGED, CONF_EVENT_GENERIC,
@@ -493,7 +493,7 @@ copy_filter(struct request *req, const struct entry *source,
         return bloom_make_error(req, made.status);
     }
     arrival.bloom = made.bloom;
-    return settle(req, to, &arrival);
+    return settle_key(req, to, &arrival);
 }
 
 enum err

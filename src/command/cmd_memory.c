@@ -58,7 +58,7 @@ struct figures {
 };
 
 static void
-add(struct figures *figures, const char *name, uint64_t number)
+add_figure(struct figures *figures, const char *name, uint64_t number)
 {
     reply_named_int(figures->reply, name, number);
     figures->count++;
@@ -77,21 +77,21 @@ add_use(struct figures *figures, const struct info_memory *memory)
     uint64_t grown =
         memory->used > memory->started ? memory->used - memory->started : 0;
 
-    add(figures, "peak.allocated", memory->peak);
-    add(figures, "total.allocated", memory->used);
-    add(figures, "startup.allocated", memory->started);
-    add(figures, "replication.backlog", memory->backlog);
-    add(figures, "clients.slaves", memory->replicas);
-    add(figures, "clients.normal", memory->clients);
-    add(figures, "cluster.links", 0);
-    add(figures, "aof.buffer", memory->journal);
-    add(figures, "lua.caches", 0);
-    add(figures, "functions.caches", 0);
-    add(figures, "overhead.total", memory->used - memory->dataset);
-    add(figures, "keys.count", memory->keys);
-    add(figures, "keys.bytes-per-key",
-        memory->keys > 0 ? grown / memory->keys : 0);
-    add(figures, "dataset.bytes", memory->dataset);
+    add_figure(figures, "peak.allocated", memory->peak);
+    add_figure(figures, "total.allocated", memory->used);
+    add_figure(figures, "startup.allocated", memory->started);
+    add_figure(figures, "replication.backlog", memory->backlog);
+    add_figure(figures, "clients.slaves", memory->replicas);
+    add_figure(figures, "clients.normal", memory->clients);
+    add_figure(figures, "cluster.links", 0);
+    add_figure(figures, "aof.buffer", memory->journal);
+    add_figure(figures, "lua.caches", 0);
+    add_figure(figures, "functions.caches", 0);
+    add_figure(figures, "overhead.total", memory->used - memory->dataset);
+    add_figure(figures, "keys.count", memory->keys);
+    add_figure(figures, "keys.bytes-per-key",
+               memory->keys > 0 ? grown / memory->keys : 0);
+    add_figure(figures, "dataset.bytes", memory->dataset);
     add_double(figures, "dataset.percentage",
                info_memory_percent(memory->dataset, grown));
     add_double(figures, "peak.percentage",
@@ -104,20 +104,22 @@ add_allocator(struct figures *figures, const struct info_memory *memory)
     const struct allocator_figures *a = &memory->allocator;
 
     if (memory->has_allocator) {
-        add(figures, "allocator.allocated", a->allocated);
-        add(figures, "allocator.active", a->active);
-        add(figures, "allocator.resident", a->resident);
+        add_figure(figures, "allocator.allocated", a->allocated);
+        add_figure(figures, "allocator.active", a->active);
+        add_figure(figures, "allocator.resident", a->resident);
         add_double(figures, "allocator-fragmentation.ratio",
                    info_memory_ratio(a->active, a->allocated));
-        add(figures, "allocator-fragmentation.bytes", a->active - a->allocated);
+        add_figure(figures, "allocator-fragmentation.bytes",
+                   a->active - a->allocated);
         add_double(figures, "allocator-rss.ratio",
                    info_memory_ratio(a->resident, a->active));
-        add(figures, "allocator-rss.bytes", a->resident - a->active);
+        add_figure(figures, "allocator-rss.bytes", a->resident - a->active);
     }
     if (memory->resident > 0) {
         add_double(figures, "fragmentation",
                    info_memory_ratio(memory->resident, memory->used));
-        add(figures, "fragmentation.bytes", memory->resident - memory->used);
+        add_figure(figures, "fragmentation.bytes",
+                   memory->resident - memory->used);
     }
 }
 

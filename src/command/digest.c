@@ -25,7 +25,7 @@ struct hashing {
 };
 
 static void
-add(struct hashing *hashing, const void *bytes, size_t len)
+add_bytes(struct hashing *hashing, const void *bytes, size_t len)
 {
     (void)SHA256_Update(&hashing->md, bytes, len);
 }
@@ -38,7 +38,7 @@ add_number(struct hashing *hashing, uint64_t number)
     for (unsigned i = 0; i < sizeof(bytes); i++) {
         bytes[i] = (unsigned char)(number >> (8 * i));
     }
-    add(hashing, bytes, sizeof(bytes));
+    add_bytes(hashing, bytes, sizeof(bytes));
 }
 
 static void
@@ -49,14 +49,14 @@ add_bloom(struct hashing *hashing, const struct bloom *bloom)
     const char *lines;
     size_t bytes;
 
-    add(hashing, head, codec_put_head(bloom, 0, head));
+    add_bytes(hashing, head, codec_put_head(bloom, 0, head));
     for (uint32_t i = 0; (lines = bloom_layer_lines(bloom, i, &bytes)) != NULL;
          i++) {
         for (size_t at = 0; at < bytes; at += SCRATCH_BYTES) {
             size_t len =
                 bytes - at < SCRATCH_BYTES ? bytes - at : SCRATCH_BYTES;
 
-            add(hashing, codec_stored(lines + at, len, scratch), len);
+            add_bytes(hashing, codec_stored(lines + at, len, scratch), len);
         }
     }
 }
@@ -69,7 +69,7 @@ begin_hash(struct hashing *hashing)
 
 /* Adds what was hashed since begin to the sum. */
 static void
-end(struct hashing *hashing)
+end_hash(struct hashing *hashing)
 {
     unsigned char bytes[SHA256_DIGEST_LENGTH];
 
@@ -90,10 +90,10 @@ add_entry(void *ctx, uint32_t db, const struct entry *entry,
         begin_hash(hashing);
         add_number(hashing, db);
         add_number(hashing, name.len);
-        add(hashing, name.data, name.len);
+        add_bytes(hashing, name.data, name.len);
         add_number(hashing, expires_at_ms);
         add_bloom(hashing, &entry->bloom);
-        end(hashing);
+        end_hash(hashing);
     }
     return true;
 }
@@ -117,7 +117,7 @@ digest_value(const struct bloom *bloom, uint64_t expires_at_ms,
     begin_hash(&hashing);
     add_number(&hashing, expires_at_ms);
     add_bloom(&hashing, bloom);
-    end(&hashing);
+    end_hash(&hashing);
     *ret_digest = hashing.sum;
 }
 

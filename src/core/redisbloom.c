@@ -126,7 +126,7 @@ make(struct reading *reading, bool incomplete, const struct bloom_env *env,
 }
 
 static void
-end(struct reading *reading, const struct bloom_env *env)
+end_filter(struct reading *reading, const struct bloom_env *env)
 {
     if (reading->bytes != NULL) {
         env->free(env->ctx, reading->bytes, reading->len);
@@ -194,7 +194,7 @@ redisbloom_read_header(const void *data, size_t len,
     if (status == BLOOM_OK) {
         status = make(&reading, true, env, ret_bloom);
     }
-    end(&reading, env);
+    end_filter(&reading, env);
     return status;
 }
 
@@ -331,7 +331,7 @@ redisbloom_read_value(struct rdb_in *in, unsigned version,
     if (status == BLOOM_OK) {
         status = make(&reading, false, env, ret_bloom);
     }
-    end(&reading, env);
+    end_filter(&reading, env);
     *ret_filling = (struct filling){ .stored = layers.at,
                                      .in = layers,
                                      .next = next_array,

@@ -100,7 +100,7 @@ new_call(struct colleagues *colleagues, const char *address)
 
 /* The question has no answer. */
 static void
-fail(struct call *call, const char *reason)
+fail_call(struct call *call, const char *reason)
 {
     struct colleagues *colleagues = call->owner;
 
@@ -137,13 +137,13 @@ take(struct call *call, const struct answer *answer)
     if (call->logs_in) {
         call->logs_in = false;
         if (answer->values[0].type == ANSWER_ERROR) {
-            fail(call, "it refuses our login (masterauth)");
+            fail_call(call, "it refuses our login (masterauth)");
             return false;
         }
         return true;
     }
     if (!call->asks) {
-        fail(call, "it answers what nobody asked");
+        fail_call(call, "it answers what nobody asked");
         return false;
     }
     finish(call, answer);
@@ -164,7 +164,7 @@ on_bytes(void *ctx, struct link *link, struct slice bytes, size_t *ret_used)
         case ANSWERS_MORE:
             return;
         case ANSWERS_BAD:
-            fail(call, answers_reason(call->answers));
+            fail_call(call, answers_reason(call->answers));
             return;
         case ANSWERS_ONE:
             if (!take(call, &answer)) {
@@ -207,7 +207,7 @@ on_closed(void *ctx, struct link *link, int error, const char *reason)
     (void)error;
     call->link = NULL;
     if (!call->asks || !ask_again(call)) {
-        fail(call, reason);
+        fail_call(call, reason);
     }
 }
 
@@ -298,8 +298,8 @@ on_timer(uv_timer_t *timer)
         struct call *next = call->next;
 
         if (call->failure != NULL || now_ms >= call->until_ms) {
-            fail(call,
-                 call->failure != NULL ? call->failure : "no answer in time");
+            fail_call(call, call->failure != NULL ? call->failure
+                                                  : "no answer in time");
         }
         call = next;
     }

@@ -203,8 +203,9 @@ judge_channel(const struct route *route)
 }
 
 static enum err
-judge(const struct request *req, struct route *route,
-      const struct command *command, const struct slice *argv, size_t argc)
+judge_command(const struct request *req, struct route *route,
+              const struct command *command, const struct slice *argv,
+              size_t argc)
 {
     const struct cluster_view *view = req->service->cluster->view;
     struct session *session = req->session;
@@ -248,7 +249,7 @@ route_allows(const struct request *req, const struct command *command,
 {
     struct route route = { .hashed = key };
 
-    return judge(req, &route, command, argv, argc) == OK;
+    return judge_command(req, &route, command, argv, argc) == OK;
 }
 
 /* ---- refusals ------------------------------------------------------------ */
@@ -322,7 +323,8 @@ route_check(const struct request *req)
 {
     struct route route = { .hashed = &req->key,
                            .pauses = request_may_pause(req) };
-    enum err err = judge(req, &route, req->command, req->argv, req->argc);
+    enum err err =
+        judge_command(req, &route, req->command, req->argv, req->argc);
 
     if (__builtin_expect(err == OK, 1)) {
         req->session->held_until_ms = 0;

@@ -117,7 +117,7 @@ verdict_of(struct slice error)
 
 /* Counts the items that were new, and finds the first that was refused. */
 static enum offer_verdict
-judge(struct merge *merge, const struct answer *answer)
+judge_answer(struct merge *merge, const struct answer *answer)
 {
     const struct answer_value *values = answer->values;
     int64_t added = 0;
@@ -142,7 +142,7 @@ judge(struct merge *merge, const struct answer *answer)
 static void
 handle_answer(struct merge *merge, const struct answer *answer)
 {
-    enum offer_verdict verdict = judge(merge, answer);
+    enum offer_verdict verdict = judge_answer(merge, answer);
 
     if (verdict == OFFER_LATER) {
         log_repeated(LOG_WARN, "server.merge", "the primary adds nothing now",

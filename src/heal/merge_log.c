@@ -462,7 +462,7 @@ begin_heal(struct writer *writer)
 
 /* Syncs the quarantine, then the heal file, which gets its name. */
 static int
-settle(struct writer *writer)
+settle_files(struct writer *writer)
 {
     struct merge_log *log = writer->log;
     char name[MERGE_NAME_MAX];
@@ -520,7 +520,7 @@ merge_log_write(void *arg)
         log->error = error != 0 && error != ECANCELED ? error : log->error;
     }
     if (log->error == 0) {
-        log->error = settle(&writer);
+        log->error = settle_files(&writer);
     }
     file_close(writer.heal_fd);
     file_close(writer.aside_fd);

@@ -173,7 +173,7 @@ merge_save_job(struct merge_save *save)
 }
 
 static uint64_t
-end(struct merge_save *save)
+end_save(struct merge_save *save)
 {
     const struct merge_log *log = &save->log;
     uint64_t bytes = log->error == 0 ? log->heal_bytes : 0;
@@ -220,7 +220,7 @@ collected(struct merge_save *save)
         return 0;
     }
     if (save->log.error != 0) {
-        return end(save);
+        return end_save(save);
     }
     save->stage = MERGE_SAVE_RESOLVES;
     save->resolved = 0;
@@ -230,7 +230,8 @@ collected(struct merge_save *save)
 uint64_t
 merge_save_done(struct merge_save *save)
 {
-    return save->stage == MERGE_SAVE_COLLECTS ? collected(save) : end(save);
+    return save->stage == MERGE_SAVE_COLLECTS ? collected(save)
+                                              : end_save(save);
 }
 
 /* ---- names --------------------------------------------------------------- */

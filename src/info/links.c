@@ -16,7 +16,7 @@
 /* The role changes at once, and loop 0 moves the link afterwards. Until then
  * the link shows as connecting. */
 static void
-judge(const struct service *service, struct status_figures *figures)
+judge_link(const struct service *service, struct status_figures *figures)
 {
     if (atomic_load(&service->absent)) {
         figures->synced_once = false;
@@ -44,7 +44,7 @@ links_get_figures(const struct service *service,
     if (service->status != NULL) {
         (void)status_get(service->status, ret_figures, NULL, 0);
     }
-    judge(service, ret_figures);
+    judge_link(service, ret_figures);
 }
 
 enum err
@@ -64,7 +64,7 @@ links_get(const struct service *service, struct links *ret_links)
             status_get(service->status, &links.figures, links.replicas, max);
         links.count = links.count < max ? links.count : max;
     }
-    judge(service, &links.figures);
+    judge_link(service, &links.figures);
     *ret_links = links;
     return OK;
 }

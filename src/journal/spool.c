@@ -247,7 +247,7 @@ spool_bytes(struct spool *spool)
 /* ---- the tap; under the journal's mutex ---------------------------------- */
 
 static void
-fail(struct spool *spool, int error)
+fail_spool(struct spool *spool, int error)
 {
     if (spool->error == 0) {
         spool->error = error;
@@ -261,7 +261,7 @@ on_begin(void *ctx, uint64_t position, uint64_t sequence)
 
     pthread_mutex_lock(&spool->mutex);
     if (spool->begun) {
-        fail(spool, ESTALE);
+        fail_spool(spool, ESTALE);
     }
     spool->begun = true;
     spool->position = position;
@@ -277,12 +277,12 @@ add_chunk(struct spool *spool)
 
     spool->part = NULL;
     if (spool->memory_bytes + sizeof(*chunk) > spool->limit_bytes) {
-        fail(spool, ENOBUFS);
+        fail_spool(spool, ENOBUFS);
         return false;
     }
     chunk = mem_try_alloc(sizeof(*chunk));
     if (chunk == NULL) {
-        fail(spool, ENOMEM);
+        fail_spool(spool, ENOMEM);
         return false;
     }
     chunk->next = NULL;

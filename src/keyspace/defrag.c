@@ -25,7 +25,7 @@ replace(struct stripe *stripe, const struct entry *from, struct entry *to)
 }
 
 static void
-add(struct relocate_sums *sums, const struct relocate_sums *more)
+add_sums(struct relocate_sums *sums, const struct relocate_sums *more)
 {
     sums->moved += more->moved;
     sums->stayed += more->stayed;
@@ -40,12 +40,12 @@ relocate(struct keyspace *ks, struct stripe *stripe, struct entry *entry,
 
     bloom_relocate(&entry->bloom, ks->defrag_turns * LAYERS, LAYERS, move,
                    &key);
-    add(&sums->filters, &key);
+    add_sums(&sums->filters, &key);
     relocate_block(&block, ENTRY_ALIGN, move, &key);
     if (block != entry) {
         replace(stripe, entry, block);
     }
-    add(&sums->all, &key);
+    add_sums(&sums->all, &key);
     sums->keys.moved += key.moved > 0;
     sums->keys.stayed += key.moved == 0;
 }

@@ -19,7 +19,7 @@ place(struct expire *expire, uint32_t index, struct expire_item item)
 
 /* Moves the hole at index up or down until item fits in, and puts it there. */
 static void
-settle(struct expire *expire, uint32_t index, struct expire_item item)
+settle_item(struct expire *expire, uint32_t index, struct expire_item item)
 {
     while (index > 0) {
         uint32_t parent = (index - 1) / 2;
@@ -80,7 +80,7 @@ expire_set(struct expire *expire, struct entry *entry, uint64_t at_ms)
         }
         index = expire->count++;
     }
-    settle(expire, index, (struct expire_item){ at_ms, entry });
+    settle_item(expire, index, (struct expire_item){ at_ms, entry });
     return true;
 }
 
@@ -94,7 +94,7 @@ expire_remove(struct expire *expire, struct entry *entry)
     entry->heap_index = EXPIRE_NONE;
     last = expire->items[--expire->count];
     if (index < expire->count) {
-        settle(expire, index, last);
+        settle_item(expire, index, last);
     }
     if (expire->capacity > CAPACITY_MIN &&
         expire->count < expire->capacity / 4) {

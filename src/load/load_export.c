@@ -55,7 +55,7 @@ struct exporting {
 /* ---- the file ------------------------------------------------------------ */
 
 static bool
-fail(struct exporting *exporting)
+fail_path(struct exporting *exporting)
 {
     tool_complain(&exporting->load->tool, LOAD_UNREADABLE, "%s: %s",
                   exporting->path, strerror(errno));
@@ -75,7 +75,7 @@ open_file(struct exporting *exporting)
         fd = open(exporting->path, O_WRONLY | O_CLOEXEC);
     }
     exporting->file = fd >= 0 ? fdopen(fd, "wb") : NULL;
-    return exporting->file != NULL || fail(exporting);
+    return exporting->file != NULL || fail_path(exporting);
 }
 
 static bool
@@ -87,9 +87,9 @@ close_file(struct exporting *exporting)
         ok = errno == EINVAL || errno == ENOTSUP; /* a pipe */
     }
     if (!ok) {
-        (void)fail(exporting);
+        (void)fail_path(exporting);
     }
-    return (fclose(exporting->file) == 0 || fail(exporting)) && ok;
+    return (fclose(exporting->file) == 0 || fail_path(exporting)) && ok;
 }
 
 static bool
@@ -111,7 +111,7 @@ write_words(struct exporting *exporting, const struct slice *words,
     ok =
         !buf.failed && fwrite(buf.data, 1, buf.len, exporting->file) == buf.len;
     buf_free(&buf);
-    return ok || fail(exporting);
+    return ok || fail_path(exporting);
 }
 
 static bool
@@ -178,7 +178,7 @@ write_load(struct exporting *exporting, struct slice key,
     payload = mem_try_alloc((size_t)out.len);
     if (payload == NULL) {
         errno = ENOMEM;
-        return fail(exporting);
+        return fail_path(exporting);
     }
     out = (struct rdb_out){ .to = payload };
     valkeybloom_put_load(bloom, &out);
@@ -201,7 +201,7 @@ write_restore(struct exporting *exporting, struct slice key,
 
     if (payload == NULL) {
         errno = ENOMEM;
-        return fail(exporting);
+        return fail_path(exporting);
     }
     bloom_dump(bloom, payload);
     ok = write_words(exporting, words, 4);
@@ -452,7 +452,7 @@ visit(void *ctx)
         }
         if (!map_put(&exporting->seen, key, &seen)) {
             errno = ENOMEM;
-            return fail(exporting);
+            return fail_path(exporting);
         }
         exporting->found++;
         if (!export_one(exporting, key)) {

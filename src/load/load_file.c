@@ -421,7 +421,7 @@ begin_load(struct load *load)
 }
 
 static void
-end(struct loading *loading, bool ok, bool commands)
+end_load(struct loading *loading, bool ok, bool commands)
 {
     ok = load_target_check_pieces(&loading->target) && ok;
     if (commands) {
@@ -460,7 +460,7 @@ load_rdb(struct load *load, const char *path)
         }
         close_file(&file);
     }
-    end(loading, ok, false);
+    end_load(loading, ok, false);
 }
 
 void
@@ -480,8 +480,9 @@ load_aof(struct load *load, const char *path)
     if (loading == NULL) {
         return;
     }
-    end(loading,
-        directory || named ? read_manifest(loading, directory ? manifest : path)
-                           : read_aof(loading, path, true),
-        true);
+    end_load(loading,
+             directory || named
+                 ? read_manifest(loading, directory ? manifest : path)
+                 : read_aof(loading, path, true),
+             true);
 }

@@ -143,7 +143,7 @@ put(char **to, struct slice text, const char *note)
 
 /* Copies an entry with the kept part of each word; NULL: no memory. */
 static struct kept *
-keep(const struct slowlog_entry *from)
+keep_entry(const struct slowlog_entry *from)
 {
     struct word words[SLOWLOG_ARGS_MAX];
     size_t argc = from->argc < SLOWLOG_ARGS_MAX ? from->argc : SLOWLOG_ARGS_MAX;
@@ -176,7 +176,7 @@ keep(const struct slowlog_entry *from)
 void
 slowlog_add(struct slowlog *log, const struct slowlog_entry *from)
 {
-    struct kept *kept = keep(from);
+    struct kept *kept = keep_entry(from);
     struct kept *gone;
 
     if (kept == NULL) {

@@ -161,7 +161,7 @@ hold_release(struct loop *loop, uint64_t until_ns)
 /* ---- holding ------------------------------------------------------------- */
 
 static void
-keep(struct conn *conn, struct buf *out)
+keep_replies(struct conn *conn, struct buf *out)
 {
     struct hold *hold = conn->hold;
     struct hold_segment *to;
@@ -215,7 +215,7 @@ hold_first(struct conn *conn, struct buf *out)
     } else if (atomic_load(loop->gives_up)) {
         send_instead(conn, buf_slice(out));
     } else {
-        keep(conn, out);
+        keep_replies(conn, out);
     }
 }
 
@@ -233,7 +233,7 @@ hold_send(struct conn *conn, struct buf *out)
     } else if (conn->held_bytes == 0) {
         hold_first(conn, out);
     } else {
-        keep(conn, out);
+        keep_replies(conn, out);
     }
     out->len = 0;
 }

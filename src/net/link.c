@@ -121,7 +121,7 @@ link_close_all(struct loop *loop)
 }
 
 static void
-end(struct link *link, int error, const char *reason)
+end_link(struct link *link, int error, const char *reason)
 {
     if (link->state != LINK_LEAVING && link->hooks->closed != NULL) {
         link->hooks->closed(link->ctx, link, error, reason);
@@ -240,7 +240,7 @@ receive(struct link *link, struct slice bytes)
     }
     buf_append(&link->kept, bytes.data + used, bytes.len - used);
     if (link->kept.failed) {
-        end(link, ENOMEM, "no memory for what it sent");
+        end_link(link, ENOMEM, "no memory for what it sent");
     } else if (!fresh) {
         give_kept(link);
     }
@@ -253,7 +253,7 @@ end_input(struct link *link)
     if (link->state == LINK_LEAVING) {
         link->paused = true; /* it may still read what is unsent */
     } else {
-        end(link, 0, "the other side closed the connection");
+        end_link(link, 0, "the other side closed the connection");
     }
 }
 
@@ -289,7 +289,7 @@ receive_sealed(struct link *link, struct slice bytes)
         return;
     }
     if (result == TLS_FAILED) {
-        end(link, EPROTO, tls_reason(link->tls));
+        end_link(link, EPROTO, tls_reason(link->tls));
     } else if (result == TLS_ENDED) {
         end_input(link);
     }
@@ -304,7 +304,7 @@ on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     if (nread == UV_EOF) {
         end_input(link);
     } else if (nread < 0) {
-        end(link, link_errno((int)nread), uv_strerror((int)nread));
+        end_link(link, link_errno((int)nread), uv_strerror((int)nread));
     } else if (nread > 0) {
         if (link->kind != LINK_PIPE) {
             metric_add(METRIC_NET_REPL_INPUT, nread);
@@ -643,7 +643,7 @@ on_timer(uv_timer_t *timer)
         link_close(link);
     } else {
         CHECK(link->failed);
-        end(link, link->error, link->reason);
+        end_link(link, link->error, link->reason);
     }
 }
 

@@ -25,7 +25,7 @@
 enum { ACCEPTS_A_CALL = 64 };
 
 static bool
-fail(char *ret_reason, const char *what, const char *where)
+fail_address(char *ret_reason, const char *what, const char *where)
 {
     (void)snprintf(ret_reason, LISTENER_REASON_MAX, "cannot %s %s: %s", what,
                    where, strerror(errno));
@@ -105,7 +105,8 @@ listen_on_address(struct listeners *all, const char *address,
     if (fd < 0) {
         bool absent = errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT;
 
-        return (optional && absent) || fail(ret_reason, "listen on", where);
+        return (optional && absent) ||
+               fail_address(ret_reason, "listen on", where);
     }
     keep_listener(all, fd, kind);
     return true;
@@ -174,11 +175,13 @@ listen_on_path(struct listeners *all, const struct listen_options *options,
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s",
                    options->unix_path);
     if (!remove_stale(&address)) {
-        return fail(ret_reason, "use the unix socket", options->unix_path);
+        return fail_address(ret_reason, "use the unix socket",
+                            options->unix_path);
     }
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
-        return fail(ret_reason, "make the unix socket", options->unix_path);
+        return fail_address(ret_reason, "make the unix socket",
+                            options->unix_path);
     }
     mask = umask(0177);
     bound = bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
@@ -186,7 +189,7 @@ listen_on_path(struct listeners *all, const struct listen_options *options,
     if (!bound || !set_group(address.sun_path, options->unix_group) ||
         chmod(address.sun_path, (mode_t)options->unix_mode) != 0 ||
         listen(fd, options->backlog) != 0) {
-        (void)fail(ret_reason, "listen on", options->unix_path);
+        (void)fail_address(ret_reason, "listen on", options->unix_path);
         if (bound) {
             (void)unlink(address.sun_path);
         }

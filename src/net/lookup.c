@@ -67,7 +67,7 @@ destroy(struct lookup *lookup)
 }
 
 static void
-add(struct lookup **list, struct lookup *lookup, enum state state)
+add_lookup(struct lookup **list, struct lookup *lookup, enum state state)
 {
     lookup->state = state;
     lookup->next = *list;
@@ -94,7 +94,7 @@ resolve_one(void)
     struct lookup *lookup = pool.queue;
 
     remove_from(&pool.queue, lookup);
-    add(&pool.resolving, lookup, RESOLVING);
+    add_lookup(&pool.resolving, lookup, RESOLVING);
     pthread_mutex_unlock(&pool.mutex);
     resolve(lookup, 0);
     pthread_mutex_lock(&pool.mutex);
@@ -176,7 +176,7 @@ find_abandoned(const char *host, const char *port)
 static bool
 start(struct lookup *lookup)
 {
-    add(&pool.queue, lookup, QUEUED);
+    add_lookup(&pool.queue, lookup, QUEUED);
     if (pool.threads == THREADS_MAX || start_thread()) {
         return true;
     }

@@ -109,7 +109,7 @@ outbox_cut(struct conn *conn, size_t bytes)
  * loop->sealed. Takes the whole buffer instead of a copy if it is long and
  * nothing is unsent. Cuts above `hard`, unless that is 0. */
 static void
-keep(struct conn *conn, struct buf *out, struct slice rest, uint64_t hard)
+keep_rest(struct conn *conn, struct buf *out, struct slice rest, uint64_t hard)
 {
     bool idle = conn->outbox == NULL;
     size_t unsent;
@@ -203,7 +203,7 @@ send_or_keep(struct conn *conn, struct buf *out, uint64_t hard)
         }
     }
     if (!conn_is_closing(conn) && rest.len + sealed->len > 0) {
-        keep(conn, out, rest, hard);
+        keep_rest(conn, out, rest, hard);
     }
     if (conn->tls != NULL) {
         buf_reset(sealed, SEALED_KEEP_BYTES);
@@ -221,7 +221,7 @@ outbox_send_sealed(struct conn *conn)
         write_sealed(conn);
     }
     if (sealed->len > 0 && !conn_is_closing(conn)) {
-        keep(conn, &none, buf_slice(&none), conn_hard_limit(conn));
+        keep_rest(conn, &none, buf_slice(&none), conn_hard_limit(conn));
     }
     buf_reset(sealed, SEALED_KEEP_BYTES);
 }

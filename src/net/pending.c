@@ -15,7 +15,7 @@ enum {
 
 /* Returns false without memory. */
 static bool
-add(struct conn *conn, struct slice bytes)
+add_bytes(struct conn *conn, struct slice bytes)
 {
     struct pending *pending = &conn->loop->pending;
     uint32_t at = (uint32_t)pending->replies.len;
@@ -48,7 +48,7 @@ pending_send(struct conn *conn, struct buf *out)
         pending_flush(loop);
     }
     if (conn_is_closing(conn) || conn->outbox != NULL || out->len == 0 ||
-        out->len > ONE_BYTES || !add(conn, buf_slice(out))) {
+        out->len > ONE_BYTES || !add_bytes(conn, buf_slice(out))) {
         outbox_send(conn, out);
     }
     out->len = 0;

@@ -181,7 +181,7 @@ static void end_input(struct conn *conn, ssize_t status);
 /* Starts or stops reading, or closes: the connection's state may have changed.
  */
 static void
-settle(struct conn *conn)
+settle_conn(struct conn *conn)
 {
     bool wait = conn_must_wait(conn);
 
@@ -217,7 +217,7 @@ end_input(struct conn *conn, ssize_t status)
     pending_flush_for(conn);
     if (status == UV_EOF && (conn->held_bytes > 0 || conn->outbox != NULL)) {
         conn_leave(conn); /* it may still read its replies */
-        settle(conn);
+        settle_conn(conn);
         return;
     }
     conn_close(conn);
@@ -239,7 +239,7 @@ take_input(struct conn *conn, struct slice bytes, bool fills_buffer)
             pending_close(conn);
         }
     }
-    settle(conn);
+    settle_conn(conn);
 }
 
 static void
@@ -307,7 +307,7 @@ serve_kept(struct conn *conn)
     } else if (used > 0 && !conn_is_closing(conn)) {
         buf_consume(&conn->kept, used);
     }
-    settle(conn);
+    settle_conn(conn);
 }
 
 /* Connections that do their work in pieces may be many. So after some of them
@@ -323,7 +323,7 @@ serve_resume_all(struct loop *loop)
         if (!conn_must_wait(conn)) {
             serve_kept(conn);
         } else {
-            settle(conn);
+            settle_conn(conn);
         }
         if (clock_mono_ns() >= end_ns) {
             return;
@@ -446,7 +446,7 @@ serve_open(struct loop *loop, int fd, unsigned how)
         conn_close(conn);
         return;
     }
-    settle(conn);
+    settle_conn(conn);
 }
 
 static void

@@ -51,7 +51,7 @@ ending_keeps_off(const struct persist *persist, const struct persist_conf *conf,
 }
 
 static void
-fail(struct persist *persist, const char *what)
+fail_ending(struct persist *persist, const char *what)
 {
     struct persist_ending *ending = &persist->ending;
 
@@ -103,7 +103,7 @@ has_saved(struct persist *persist)
         ending->saved = true;
     } else if (ending->saving &&
                persist->save.retry.failures > ending->failures) {
-        fail(persist, "the snapshot could not be written");
+        fail_ending(persist, "the snapshot could not be written");
     } else { /* the first one, or it was broken off */
         ending->saving = true;
         ending->saves = persist->info.saves;
@@ -137,18 +137,18 @@ ending_tick(struct persist *persist, const struct persist_conf *conf,
     }
     flushed = flush(persist, status);
     if (flushed == JOURNAL_FLUSH_FAILED) {
-        fail(persist, "the journal cannot be written");
+        fail_ending(persist, "the journal cannot be written");
         return;
     }
     if (needs_base(persist, conf, status) &&
         (persist->rewrite_retry.failures > 0 ||
          (adopt_is_pending(persist) && persist->save.retry.failures > 0))) {
-        fail(persist, "a new base of the journal cannot be written");
+        fail_ending(persist, "a new base of the journal cannot be written");
         return;
     }
     if (presence_is_lost(persist) && persist->presence.retry.failures > 0 &&
         !has_files(persist, conf)) {
-        fail(persist, "the data directory is gone");
+        fail_ending(persist, "the data directory is gone");
         return;
     }
     sync_break_off(persist);

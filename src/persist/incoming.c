@@ -91,7 +91,7 @@ take(void *ctx, void *memory, struct slice bytes)
 }
 
 static void
-end(void *ctx, bool good)
+end_input(void *ctx, bool good)
 {
     struct incoming *incoming = ctx;
 
@@ -105,7 +105,7 @@ end(void *ctx, bool good)
 struct transfer_copy
 incoming_copy(struct incoming *incoming)
 {
-    return (struct transfer_copy){ take, end, incoming };
+    return (struct transfer_copy){ take, end_input, incoming };
 }
 
 /* ---- the thread ---------------------------------------------------------- */
@@ -173,7 +173,7 @@ drop_blocks(struct incoming *incoming)
 /* Under the mutex, so that a block that comes now is dropped, too. Returns
  * whether the file is wanted. */
 static bool
-settle(struct incoming *incoming)
+settle_file(struct incoming *incoming)
 {
     bool ready = is_wanted(incoming) && incoming->good;
 
@@ -232,7 +232,7 @@ run_blocks(void *arg)
     file_close(incoming->fd);
     incoming->fd = -1;
     pthread_mutex_lock(&incoming->mutex);
-    ready = settle(incoming);
+    ready = settle_file(incoming);
     pthread_mutex_unlock(&incoming->mutex);
     if (!ready && error == 0) {
         remove_file(incoming);

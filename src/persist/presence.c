@@ -149,7 +149,7 @@ is_answer_to_now(const struct persist *persist)
 }
 
 static void
-judge(struct persist *persist)
+judge_presence(struct persist *persist)
 {
     struct persist_presence *presence = &persist->presence;
     struct journal_status status;
@@ -231,7 +231,7 @@ presence_tick(struct persist *persist)
         if (task_is_running(persist->presence.task)) {
             return;
         }
-        judge(persist);
+        judge_presence(persist);
     }
     if (may_look(persist)) {
         journal_get_status(persist->journal, &status);

@@ -89,7 +89,7 @@ close_increment(struct manifest *manifest, uint64_t number, uint64_t bytes)
 /* ---- a rewrite, step by step --------------------------------------------- */
 
 static void
-fail(struct persist *persist, const char *what, int error)
+fail_rewrite(struct persist *persist, const char *what, int error)
 {
     struct journal_status status;
 
@@ -214,7 +214,8 @@ rewrite_begin(struct persist *persist, enum journal_target how)
     CHECK(rewrite->keep_manifest || persist->files.has_manifest);
     if (!rewrite->keep_manifest &&
         rewrite->manifest.count >= MANIFEST_INCREMENTS_MAX) {
-        fail(persist, "too many failures: the next start makes a base", EMFILE);
+        fail_rewrite(persist, "too many failures: the next start makes a base",
+                     EMFILE);
         return;
     }
     persist->step = STEP_PREPARE;
@@ -265,7 +266,7 @@ rewrite_prepared(struct persist *persist)
     if (rewrite->error != 0) {
         rewrite_abandon(persist);
         doubt(persist);
-        fail(persist, "next increment", rewrite->error);
+        fail_rewrite(persist, "next increment", rewrite->error);
         return;
     }
     if (!rewrite->keep_manifest) {
@@ -323,7 +324,7 @@ rewrite_base_written(struct persist *persist, int error)
 {
     if (error != 0) {
         rewrite_abandon(persist);
-        fail(persist, "base", error);
+        fail_rewrite(persist, "base", error);
         return;
     }
     /* After a fault, or when the journal was off, the log has gaps. */
@@ -342,7 +343,7 @@ rewrite_committed(struct persist *persist)
 
     if (rewrite->error != 0) {
         doubt(persist);
-        fail(persist, "manifest", rewrite->error);
+        fail_rewrite(persist, "manifest", rewrite->error);
         return;
     }
     CHECK(rewrite->manifest.generation > persist->files.manifest.generation);

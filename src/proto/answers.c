@@ -60,7 +60,7 @@ refuse_answer(struct answers *answers, const char *reason)
 }
 
 static struct answer_value *
-add(struct answers *answers, enum answer_type type)
+add_value(struct answers *answers, enum answer_type type)
 {
     struct answer_value *value;
 
@@ -79,7 +79,7 @@ on_string(const redisReadTask *task, char *data, size_t len)
     struct answers *answers = answers_of(task);
     bool error = task->type == REDIS_REPLY_ERROR;
     struct answer_value *value =
-        add(answers, error ? ANSWER_ERROR : ANSWER_TEXT);
+        add_value(answers, error ? ANSWER_ERROR : ANSWER_TEXT);
 
     if (value == NULL) {
         return NULL;
@@ -96,7 +96,7 @@ static void *
 on_array(const redisReadTask *task, hiredis_count count)
 {
     struct answers *answers = answers_of(task);
-    struct answer_value *value = add(answers, ANSWER_LIST);
+    struct answer_value *value = add_value(answers, ANSWER_LIST);
 
     if (value == NULL) {
         return NULL;
@@ -112,7 +112,7 @@ static void *
 on_integer(const redisReadTask *task, long long number)
 {
     struct answers *answers = answers_of(task);
-    struct answer_value *value = add(answers, ANSWER_INTEGER);
+    struct answer_value *value = add_value(answers, ANSWER_INTEGER);
 
     if (value == NULL) {
         return NULL;
@@ -126,7 +126,7 @@ on_nil(const redisReadTask *task)
 {
     struct answers *answers = answers_of(task);
 
-    return add(answers, ANSWER_NULL) != NULL ? answers : NULL;
+    return add_value(answers, ANSWER_NULL) != NULL ? answers : NULL;
 }
 
 #if HIREDIS_MAJOR >= 1

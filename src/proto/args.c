@@ -5,7 +5,7 @@
 #include "proto/args.h"
 
 static void
-fail(struct args *args, enum err err)
+fail_args(struct args *args, enum err err)
 {
     if (args->err == OK) {
         args->err = err;
@@ -17,7 +17,7 @@ struct slice
 args_bytes(struct args *args)
 {
     if (args->next == args->count) {
-        fail(args, ERR_SYNTAX);
+        fail_args(args, ERR_SYNTAX);
         return slice_lit("");
     }
     return args->argv[args->next++];
@@ -30,7 +30,7 @@ args_i64(struct args *args)
     int64_t value = 0;
 
     if (args->err == OK && !slice_to_i64(text, &value)) {
-        fail(args, ERR_NOT_INTEGER);
+        fail_args(args, ERR_NOT_INTEGER);
     }
     return value;
 }

@@ -177,7 +177,7 @@ check_bytes(struct slice piece, bool first)
 }
 
 static enum parse_result
-fail(struct parse_error *ret_error, enum err err)
+fail_parse(struct parse_error *ret_error, enum err err)
 {
     *ret_error = (struct parse_error){ .err = err };
     return PARSE_ERROR;
@@ -200,17 +200,17 @@ inline_feed(struct buf *line, const struct parse_limits *limits,
     }
     err = check_bytes(piece, line->len == 0);
     if (err != OK) {
-        return fail(ret_error, err);
+        return fail_parse(ret_error, err);
     }
     if (end == NULL && data.len > room) {
-        return fail(ret_error,
-                    query_first ? ERR_QUERY_BUFFER : ERR_PROTO_BIG_INLINE);
+        return fail_parse(ret_error, query_first ? ERR_QUERY_BUFFER
+                                                 : ERR_PROTO_BIG_INLINE);
     }
     *ret_used = piece.len;
     if (end == NULL || line->len > 0) {
         buf_append_slice(line, piece);
         if (line->failed) {
-            return fail(ret_error, ERR_NOMEM);
+            return fail_parse(ret_error, ERR_NOMEM);
         }
         piece = buf_slice(line);
     }
@@ -220,7 +220,7 @@ inline_feed(struct buf *line, const struct parse_limits *limits,
     err = inline_split(strip_end(piece), arena);
     line->len = 0;
     if (err != OK) {
-        return fail(ret_error, err);
+        return fail_parse(ret_error, err);
     }
     return arena->count > 0 ? PARSE_COMMAND : PARSE_EMPTY;
 }

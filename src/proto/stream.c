@@ -115,7 +115,7 @@ detach(struct stream *stream, struct stream_pool *pool)
 }
 
 static enum stream_result
-fail(struct parse_error *ret_error, enum err err)
+fail_parse(struct parse_error *ret_error, enum err err)
 {
     *ret_error = (struct parse_error){ .err = err };
     return STREAM_ERROR;
@@ -157,7 +157,7 @@ give_partial(struct partial *partial, struct batch *batch, size_t used,
     size_t argc = partial->arena.count;
 
     if (argc > UINT32_MAX || !put_words(partial, batch, argc)) {
-        return fail(ret_error, ERR_NOMEM);
+        return fail_parse(ret_error, ERR_NOMEM);
     }
     batch_add(batch, argc, 0);
     *ret_used = used;
@@ -204,7 +204,7 @@ stream_parse(struct stream *stream, struct stream_pool *pool,
             }
         }
         if (err != OK) {
-            return fail(ret_error, err);
+            return fail_parse(ret_error, err);
         }
         switch (feed_partial(stream->partial, limits,
                              (struct slice){ data + at, len - at }, &used,

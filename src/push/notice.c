@@ -32,7 +32,7 @@ notice_bytes(const struct notice *notice)
 }
 
 static struct slice
-keep(char *to, struct slice bytes)
+keep_bytes(char *to, struct slice bytes)
 {
     if (bytes.len > 0) {
         memcpy(to, bytes.data, bytes.len);
@@ -52,8 +52,8 @@ notice_new(enum notice_kind kind, uint64_t from, struct slice channel,
         notice->kind = kind;
         notice->hold_until = 0;
         notice->from = from;
-        notice->channel = keep(notice->bytes, channel);
-        notice->payload = keep(notice->bytes + channel.len, payload);
+        notice->channel = keep_bytes(notice->bytes, channel);
+        notice->payload = keep_bytes(notice->bytes + channel.len, payload);
     }
     return notice;
 }

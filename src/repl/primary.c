@@ -138,7 +138,7 @@ is_ahead(const struct primary *primary, const struct primary_hello *hello)
 /* Returns whether our data is older than that of this replica or an earlier
  * one. */
 static bool
-judge(struct primary *primary, const struct primary_hello *hello)
+judge_hello(struct primary *primary, const struct primary_hello *hello)
 {
     if (primary->behind || !is_ahead(primary, hello)) {
         return primary->behind;
@@ -182,7 +182,7 @@ refusal(struct primary *primary, const struct primary_hello *hello)
         return "-ERR there are as many replicas here as max-replicas "
                "allows\r\n";
     }
-    if (!can_continue(primary, hello) && judge(primary, hello)) {
+    if (!can_continue(primary, hello) && judge_hello(primary, hello)) {
         return "-ERR the primary has come back with older data than a replica "
                "has, and gives no full synchronization: promote that replica, "
                "or say REPLICAOF NO ONE (beside a node of a cluster SIDECAR "
@@ -192,7 +192,8 @@ refusal(struct primary *primary, const struct primary_hello *hello)
 }
 
 static struct peer *
-add(struct primary *primary, const struct primary_hello *hello, uint64_t now_ms)
+add_peer(struct primary *primary, const struct primary_hello *hello,
+         uint64_t now_ms)
 {
     struct peer *peer = mem_try_zalloc(sizeof(*peer));
 
@@ -282,7 +283,7 @@ primary_attach(struct primary *primary, const struct primary_hello *hello,
         }
     }
     refused = refusal(primary, hello);
-    peer = refused == NULL ? add(primary, hello, now_ms) : NULL;
+    peer = refused == NULL ? add_peer(primary, hello, now_ms) : NULL;
     if (peer == NULL) {
         /* Without memory the replica gets no answer. */
         (void)primary->hooks.send(

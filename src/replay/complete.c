@@ -135,8 +135,8 @@ dispatch(struct complete *complete)
 
 /* Adds the items from argv[first] on to a key, at a time if it ages. */
 static bool
-add(struct complete *complete, const struct slice *argv, size_t argc,
-    size_t first, uint64_t now_ms)
+add_items(struct complete *complete, const struct slice *argv, size_t argc,
+          size_t first, uint64_t now_ms)
 {
     const struct key key = key_of(complete, argv[1]);
     struct entry *entry = find_earlier(complete, &key);
@@ -214,8 +214,9 @@ insert(struct complete *complete, const struct slice *argv, size_t argc)
         (found.time > 0 && !slice_to_u64(argv[found.time], &now_ms))) {
         return wrong(complete, "a BF.INSERT without items");
     }
-    return found.placed ? redo(complete, argv, argc, found.list, false)
-                        : add(complete, argv, argc, found.list + 1, now_ms);
+    return found.placed
+               ? redo(complete, argv, argc, found.list, false)
+               : add_items(complete, argv, argc, found.list + 1, now_ms);
 }
 
 /* Executes a command that changes a key that is there. */
@@ -322,7 +323,7 @@ execute(struct complete *complete, const struct logged *logged)
     case LOGGED_HISTORY:
         return true;
     case LOGGED_ADD:
-        return add(complete, argv, argc, FIRST_ITEM, 0);
+        return add_items(complete, argv, argc, FIRST_ITEM, 0);
     case LOGGED_INSERT:
         return insert(complete, argv, argc);
     case LOGGED_MDEL:

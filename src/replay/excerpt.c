@@ -107,7 +107,8 @@ swap(struct excerpt *excerpt, const struct slice *argv)
 
 /* Returns 0 or EINVAL. */
 static int
-judge(struct excerpt *excerpt, const struct logged *logged, bool *ret_keep)
+judge_logged(struct excerpt *excerpt, const struct logged *logged,
+             bool *ret_keep)
 {
     *ret_keep = false;
     switch (logged->kind) {
@@ -161,7 +162,7 @@ close_piece(struct excerpt *excerpt)
 
 /* Adds the command from begin to end of the group's text. */
 static void
-keep(struct excerpt *excerpt, size_t begin, size_t end)
+keep_command(struct excerpt *excerpt, size_t begin, size_t end)
 {
     struct buf *piece = &excerpt->piece;
 
@@ -191,10 +192,10 @@ excerpt_group(struct excerpt *excerpt, const struct snapshot_effects *effects,
     logged_begin(reader, effects->commands);
     while (logged_next(reader, &logged)) {
         bool keeps;
-        int error = judge(excerpt, &logged, &keeps);
+        int error = judge_logged(excerpt, &logged, &keeps);
 
         if (error == 0 && keeps) {
-            keep(excerpt, logged.begin, logged.end);
+            keep_command(excerpt, logged.begin, logged.end);
         } else if (error == 0) {
             error = close_piece(excerpt);
         }

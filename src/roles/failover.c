@@ -147,7 +147,7 @@ show(struct replication *r)
 }
 
 static void
-end(struct replication *r, const char *error)
+end_failover(struct replication *r, const char *error)
 {
     if (error[0] != '\0') {
         log_warn("server.failover", "not handed over", "reason=\"%s\"", error);
@@ -167,7 +167,7 @@ fall_back(struct replication *r, const char *error)
         role_lead(r->loop0->service);
     }
     gate_lower(replication_gate(r), 0);
-    end(r, error);
+    end_failover(r, error);
 }
 
 static void
@@ -176,7 +176,7 @@ abort_failover(struct replication *r)
     if (r->failover.state == STATUS_FAILOVER_RUNS) {
         fall_back(r, "called off");
     } else if (r->failover.state == STATUS_FAILOVER_WAITS) {
-        end(r, "called off");
+        end_failover(r, "called off");
     }
 }
 
@@ -248,9 +248,9 @@ wait_for_target(struct replication *r)
         primary_ask_acks(r->primary,
                          (struct primary_ask){ position, position });
     } else if (!leads) {
-        end(r, "the role was changed meanwhile");
+        end_failover(r, "the role was changed meanwhile");
     } else if (late) {
-        end(r, "the replica did not get everything in time");
+        end_failover(r, "the replica did not get everything in time");
     }
 }
 
@@ -264,7 +264,7 @@ wait_for_answer(struct replication *r)
     if (replica_failover(r->replica) == REPLICA_FAILOVER_DONE) {
         log_notice("server.failover", "handed over", "host=%s port=%u",
                    r->failover.host, r->failover.port);
-        end(r, "");
+        end_failover(r, "");
     } else if (replica_failover(r->replica) == REPLICA_FAILOVER_REFUSED) {
         fall_back(r, figures.reason);
     }

@@ -190,7 +190,7 @@ note_behind(struct replication *r)
 
 /* All former replicas follow again, and none of them is ahead. */
 static void
-settle(struct replication *r)
+settle_grace(struct replication *r)
 {
     _Atomic uint64_t *until_ms = &r->loop0->service->grace_until_ms;
     uint64_t over = atomic_load(until_ms);
@@ -238,7 +238,7 @@ grace_look(struct replication *r)
         note_behind(r);
     } else if (grace->awaits_until_ms > 0 && grace->awaited[0] == 0 &&
                !grace->awaits_more) {
-        settle(r);
+        settle_grace(r);
     } else {
         look_at_time(r);
     }

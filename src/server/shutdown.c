@@ -118,7 +118,7 @@ resume(struct server *server)
 }
 
 static void
-fail(struct server *server)
+fail_shutdown(struct server *server)
 {
     struct stop *stop = &server->stop;
 
@@ -163,7 +163,7 @@ end_by_force(struct server *server)
 /* Everything is on the disk: refuses all writes, from before the gate is
  * lowered. */
 static void
-end(struct server *server)
+end_shutdown(struct server *server)
 {
     struct service *service = &server->service;
     struct gate *gate = keyspace_gate(service->keyspace);
@@ -263,9 +263,9 @@ go_on(struct server *server)
             save(server);
         }
     } else if (state == PERSIST_END_FAILED) {
-        fail(server);
+        fail_shutdown(server);
     } else if (state == PERSIST_ENDED) {
-        end(server);
+        end_shutdown(server);
     } else if (is_hopeless(server)) {
         end_by_force(server);
     }
@@ -301,7 +301,7 @@ begin_shutdown(struct server *server, unsigned flags)
 /* Another SHUTDOWN adds what it says; one that says whether to save counts more
  * than the one before. */
 static void
-add(struct server *server, unsigned flags)
+add_order(struct server *server, unsigned flags)
 {
     struct stop *stop = &server->stop;
     const unsigned saves = SHUTDOWN_SAVE | SHUTDOWN_NOSAVE;
@@ -370,7 +370,7 @@ shutdown_look(struct server *server)
         if (stop->stage == STOP_NONE) {
             begin_shutdown(server, asked & ~(unsigned)STOP_ASKED);
         } else {
-            add(server, asked & ~(unsigned)STOP_ASKED);
+            add_order(server, asked & ~(unsigned)STOP_ASKED);
         }
     } else if (stop->stage == STOP_NONE && stop->again_ns > 0 &&
                clock_mono_ns() > stop->again_ns) {

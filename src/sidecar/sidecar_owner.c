@@ -615,7 +615,7 @@ sidecar_owner_look(struct sidecar_mode *mode)
 }
 
 static uint64_t
-keep(void *ctx, const struct holdings *holdings)
+keep_holdings(void *ctx, const struct holdings *holdings)
 {
     struct sidecar_mode *mode = ctx;
     struct buf text = { 0 };
@@ -658,7 +658,7 @@ const struct sidecar_hooks sidecar_owner_hooks = { .publish = publish,
                                                    .pull = begin_pull,
                                                    .pull_until = end_pull,
                                                    .pull_cancel = cancel_pull,
-                                                   .keep = keep,
+                                                   .keep = keep_holdings,
                                                    .is_kept = is_kept,
                                                    .tell = tell,
                                                    .is_linked = is_linked,

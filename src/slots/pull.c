@@ -167,7 +167,7 @@ count(struct pull *pull, bool good, const char *reason)
 }
 
 static void
-end(struct pull *pull, bool good, const char *reason)
+end_pull(struct pull *pull, bool good, const char *reason)
 {
     count(pull, good, reason);
     pull_stop(pull);
@@ -230,7 +230,7 @@ stop_following(struct pull *pull)
 }
 
 static void
-settle(struct pull *pull)
+settle_pull(struct pull *pull)
 {
     const struct journal *journal =
         persist_journal(pull->roles.loop0->service->persist);
@@ -239,15 +239,15 @@ settle(struct pull *pull)
         return;
     }
     if (strcmp(pull->history, pull->arriving.history) != 0) {
-        end(pull, false,
-            "the source fenced its slots in another history of its log");
+        end_pull(pull, false,
+                 "the source fenced its slots in another history of its log");
         return;
     }
     if (pull->durable_at == 0) {
         stop_following(pull);
     }
     if (atomic_load(journal_released(journal)) >= pull->durable_at) {
-        end(pull, true, "");
+        end_pull(pull, true, "");
     }
 }
 
@@ -257,7 +257,7 @@ void
 pull_look(struct pull *pull)
 {
     if (pull->wanted && role_copy(pull->roles.loop0->service).replica) {
-        end(pull, false, "this server has become a replica");
+        end_pull(pull, false, "this server has become a replica");
     }
     if (pull->inject == NULL) {
         pull->inject = inject_new(pull->roles.loop0->worker);
@@ -267,7 +267,7 @@ pull_look(struct pull *pull)
     }
     if (pull->runs) {
         pull_link_look(pull);
-        settle(pull);
+        settle_pull(pull);
     }
     if (!pull->runs || pull->durable_at == 0) {
         atomic_store(pull->roles.settles, false);

@@ -102,7 +102,7 @@ enum verdict {
 };
 
 static enum verdict
-judge(struct pull_log *log, const struct logged *logged)
+judge_logged(struct pull_log *log, const struct logged *logged)
 {
     struct look look = { log->part.slots, logged->argv, false, false };
     size_t argc = logged->argc;
@@ -148,7 +148,7 @@ run_piece(void *ctx, const struct snapshot_effects *piece)
 
     logged_begin(&log->reader, text);
     while (logged_next(&log->reader, &logged)) {
-        enum verdict verdict = judge(log, &logged);
+        enum verdict verdict = judge_logged(log, &logged);
 
         if (verdict == VERDICT_RUN) {
             continue;

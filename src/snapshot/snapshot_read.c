@@ -68,7 +68,7 @@ stopped(struct reader *reader, uint64_t offset)
 
 /* Shows what is left of the records before. */
 static enum snapshot_status
-settle(struct reader *reader)
+settle_records(struct reader *reader)
 {
     uint64_t keys = reader->file.records;
     enum snapshot_status status = records_settle(&reader->records);
@@ -82,7 +82,7 @@ settle(struct reader *reader)
 static enum snapshot_status
 first_error(struct reader *reader, enum snapshot_status status)
 {
-    enum snapshot_status before = settle(reader);
+    enum snapshot_status before = settle_records(reader);
 
     if (before == SNAPSHOT_OK) { /* now they are counted */
         reader->file.error->record = reader->file.records;
@@ -384,7 +384,7 @@ read_section(struct reader *reader, struct section *section)
         section->type == SECTION_RECORDS) {
         return read_records(reader, section);
     }
-    status = settle(reader);
+    status = settle_records(reader);
     if (status != SNAPSHOT_OK) {
         return status;
     }

@@ -41,7 +41,7 @@ fetch_lines(const struct bloom *bloom)
 }
 
 static bool
-add(struct whole *whole, const struct pending *slot)
+add_record(struct whole *whole, const struct pending *slot)
 {
     whole->error = snapshot_add(whole->writer, &slot->record, slot->bloom);
     return whole->error == 0;
@@ -54,7 +54,7 @@ on_entry(void *ctx, uint32_t db, const struct entry *entry,
     struct whole *whole = ctx;
     struct pending *slot = &whole->pending[whole->seen % PENDING];
 
-    if (whole->seen >= PENDING && !add(whole, slot)) {
+    if (whole->seen >= PENDING && !add_record(whole, slot)) {
         return false;
     }
     *slot = (struct pending){
@@ -80,7 +80,7 @@ add_pending(struct whole *whole)
     uint64_t i = whole->seen > PENDING ? whole->seen - PENDING : 0;
 
     for (; i < whole->seen; i++) {
-        if (!add(whole, &whole->pending[i % PENDING])) {
+        if (!add_record(whole, &whole->pending[i % PENDING])) {
             return;
         }
     }

@@ -171,7 +171,7 @@ users_file_read(const struct users *users, const char *path, struct slice text,
 /* ---- writing ------------------------------------------------------------- */
 
 static bool
-put(struct user *const *list, size_t count, struct buf *text)
+put_users(struct user *const *list, size_t count, struct buf *text)
 {
     for (size_t i = 0; i < count; i++) {
         user_put(list[i], text);
@@ -196,7 +196,7 @@ reads_back(struct slice text, struct buf *ret_error)
     if (!users_file_parse("aclfile", text, &draft, ret_error)) {
         return false;
     }
-    same = put(draft.list, draft.count, &again) && again.data != NULL &&
+    same = put_users(draft.list, draft.count, &again) && again.data != NULL &&
            slice_equal(buf_slice(&again), text);
     if (!same) {
         buf_append_slice(ret_error, slice_lit("the text of the users does not "
@@ -212,7 +212,7 @@ users_file_write(struct users_draft *draft, struct buf *text,
                  struct buf *ret_error)
 {
     users_draft_sort(draft);
-    if (!put(draft->list, draft->count, text)) {
+    if (!put_users(draft->list, draft->count, text)) {
         buf_append_slice(ret_error, slice_of(SELECTOR_NO_MEMORY));
         return false;
     }

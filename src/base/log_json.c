@@ -19,7 +19,7 @@ struct object {
 };
 
 static void
-put(struct object *object, struct slice bytes)
+put_bytes(struct object *object, struct slice bytes)
 {
     if (object->full || object->len + bytes.len + ENDS > object->size) {
         object->full = true;
@@ -60,7 +60,7 @@ utf8_length(struct slice text)
 static bool
 put_string(struct object *object, struct slice text)
 {
-    put(object, slice_lit("\""));
+    put_bytes(object, slice_lit("\""));
     if (object->full) {
         return false;
     }
@@ -70,15 +70,15 @@ put_string(struct object *object, struct slice text)
         char escape[8];
 
         if (len == 0) {
-            put(object, slice_lit("\xef\xbf\xbd"));
+            put_bytes(object, slice_lit("\xef\xbf\xbd"));
             len = 1;
         } else if (c < 0x20 || c == 0x7f) {
             (void)snprintf(escape, sizeof(escape), "\\u%04x", c);
-            put(object, slice_of(escape));
+            put_bytes(object, slice_of(escape));
         } else if (c == '"' || c == '\\') {
-            put(object, c == '"' ? slice_lit("\\\"") : slice_lit("\\\\"));
+            put_bytes(object, c == '"' ? slice_lit("\\\"") : slice_lit("\\\\"));
         } else {
-            put(object, (struct slice){ text.data, len });
+            put_bytes(object, (struct slice){ text.data, len });
         }
         text.data += len;
         text.len -= len;
@@ -118,11 +118,11 @@ put_member(struct object *object, struct slice name, struct slice value,
 {
     size_t before = object->len;
 
-    put(object, slice_lit(","));
+    put_bytes(object, slice_lit(","));
     (void)put_string(object, name);
-    put(object, slice_lit(":"));
+    put_bytes(object, slice_lit(":"));
     if (number) {
-        put(object, value);
+        put_bytes(object, value);
     } else if (!object->full && put_string(object, value)) {
         return;
     }
@@ -200,7 +200,7 @@ log_json_write(char *ret_line, size_t size, const struct log_parts *parts)
     struct object object = { .line = ret_line, .size = size };
     struct slice rest = slice_of(parts->fields);
 
-    put(&object, slice_lit("{\"time\":"));
+    put_bytes(&object, slice_lit("{\"time\":"));
     (void)put_string(&object, slice_of(parts->time));
     put_member(&object, slice_lit("level"), slice_of(parts->level), false);
     put_member(&object, slice_lit("source"), slice_of(parts->source), false);

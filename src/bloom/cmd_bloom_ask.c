@@ -94,7 +94,7 @@ find_for_piece(struct request *req, const struct asking *asking)
 }
 
 static enum err
-ask(struct request *req, struct asking *asking)
+ask_filter(struct request *req, struct asking *asking)
 {
     const struct bloom *bloom = find_for_piece(req, asking);
     size_t most = bloom != NULL ? bloom_together(bloom) : BLOOM_BATCH_MAX;
@@ -174,7 +174,7 @@ answer_many(struct request *req, struct asking *asking)
     }
     if (err == OK) {
         req->reply = &into;
-        err = ask(req, asking);
+        err = ask_filter(req, asking);
         req->reply = reply;
     }
     if (err == OK) {
@@ -193,7 +193,7 @@ cmd_bf_mexists(struct request *req)
 
     if (err == OK && req->argc <= FEW) {
         err = begin_answers(req, req->reply->buf);
-        return err == OK ? ask(req, &few) : err;
+        return err == OK ? ask_filter(req, &few) : err;
     }
     asking = err == OK ? take_up(req) : NULL;
     if (asking == NULL) {
@@ -239,8 +239,9 @@ cmd_bf_countnew(struct request *req)
     if (asking == NULL) {
         return ERR_NOMEM;
     }
-    err = asking->slots != NULL || open_slots(req, asking) ? ask(req, asking)
-                                                           : ERR_NOMEM;
+    err = asking->slots != NULL || open_slots(req, asking)
+              ? ask_filter(req, asking)
+              : ERR_NOMEM;
     if (err == OK) {
         reply_int(req->reply, asking->fresh);
     }

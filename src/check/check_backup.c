@@ -179,7 +179,7 @@ restore_stream(void *ctx, const char *out)
 }
 
 static bool
-make(struct backup *backup, const char *path, const char *out)
+make_backup(struct backup *backup, const char *path, const char *out)
 {
     struct check_maker maker = {
         .snapshot = backup_snapshot,
@@ -212,7 +212,7 @@ check_backup(struct check *check, const char *path, const char *out)
 {
     struct backup backup = { .check = check, .made = { .check = check } };
 
-    if (make(&backup, path, out)) {
+    if (make_backup(&backup, path, out)) {
         check_verify(check, out, true);
     }
 }
@@ -227,7 +227,8 @@ check_backup_stream(struct check *check, const char *path)
         return;
     }
     backup.made.stream = check_stream_new(check);
-    if (backup.made.stream != NULL && make(&backup, path, CHECK_STREAM_NAME)) {
+    if (backup.made.stream != NULL &&
+        make_backup(&backup, path, CHECK_STREAM_NAME)) {
         (void)check_stream_end(backup.made.stream);
     }
     check_stream_free(backup.made.stream);
@@ -243,7 +244,7 @@ check_restore(struct check *check, const char *path, const char *out)
 
     if ((strcmp(path, CHECK_STREAM_NAME) == 0 ||
          is_data(check, path, "is no backup of a data directory")) &&
-        make(&backup, path, out)) {
+        make_backup(&backup, path, out)) {
         check_verify(check, out, true);
     }
 }

@@ -24,7 +24,7 @@ static const struct {
 
 /* Where reports go: standard output may have an archive or commands. */
 static FILE *
-report(const struct check *check)
+report_file(const struct check *check)
 {
     return check->tar || check->reads_only ? stderr : stdout;
 }
@@ -32,7 +32,7 @@ report(const struct check *check)
 static FILE *
 out(const struct check *check)
 {
-    return check->cards != NULL ? check->cards : report(check);
+    return check->cards != NULL ? check->cards : report_file(check);
 }
 
 /* Prints a JSON string. Bytes above ASCII stay as they are, so UTF-8 in file
@@ -239,7 +239,7 @@ print_verdict(struct check *check, FILE *to)
 bool
 check_card_verdict(struct check *check)
 {
-    FILE *to = report(check);
+    FILE *to = report_file(check);
     bool sound = check->tool.status == CHECK_INTACT;
     bool any;
 

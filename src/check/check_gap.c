@@ -154,7 +154,7 @@ note_kept(struct check_gap *gap, struct slice name)
 /* ---- execution ----------------------------------------------------------- */
 
 static bool
-execute(struct check_gap *gap, struct slice command)
+execute_command(struct check_gap *gap, struct slice command)
 {
     char why[256] = "";
 
@@ -177,7 +177,7 @@ add_anew(struct check_gap *gap, const struct slice *argv, size_t argc,
     for (size_t i = found->list + 2; i < argc; i += 2) {
         reply_bulk(&reply, argv[i]);
     }
-    return !gap->words.failed && execute(gap, buf_slice(&gap->words));
+    return !gap->words.failed && execute_command(gap, buf_slice(&gap->words));
 }
 
 static bool
@@ -188,7 +188,8 @@ insert(struct check_gap *gap, struct slice text, const struct slice *argv,
     bool makes = (found.flags & INSERT_MAKES) != 0;
     struct entry *entry = makes ? NULL : find_entry(gap, argv[1]);
     bool anew = found.placed && is_deletable(entry) && !is_exact(gap, entry);
-    bool ok = anew ? add_anew(gap, argv, argc, &found) : execute(gap, text);
+    bool ok =
+        anew ? add_anew(gap, argv, argc, &found) : execute_command(gap, text);
 
     entry = find_entry(gap, argv[1]);
     if (ok && entry != NULL && makes) {
@@ -204,7 +205,7 @@ insert(struct check_gap *gap, struct slice text, const struct slice *argv,
 static bool
 restore(struct check_gap *gap, struct slice text, const struct slice *argv)
 {
-    bool ok = execute(gap, text);
+    bool ok = execute_command(gap, text);
     const struct entry *entry = ok ? find_entry(gap, argv[1]) : NULL;
 
     if (entry != NULL) {
@@ -246,9 +247,9 @@ delete_items(struct check_gap *gap, struct slice text, const struct slice *argv,
     struct item_mark mark;
 
     if (!is_deletable(entry)) {
-        return execute(gap, text);
+        return execute_command(gap, text);
     }
-    if (!anew && !execute(gap, text)) {
+    if (!anew && !execute_command(gap, text)) {
         return false;
     }
     for (size_t i = MDEL_FIRST + 1; i < argc; i += 2) {
@@ -274,9 +275,10 @@ execute_one(struct check_gap *gap, struct slice text,
     case LOGGED_MDEL:
         return delete_items(gap, text, logged->argv, logged->argc);
     case LOGGED_SELECT:
-        return slice_to_u64(logged->argv[1], &gap->db) && execute(gap, text);
+        return slice_to_u64(logged->argv[1], &gap->db) &&
+               execute_command(gap, text);
     default:
-        return execute(gap, text);
+        return execute_command(gap, text);
     }
 }
 

@@ -25,7 +25,7 @@ enum {
 };
 
 static void
-note(struct check_made *made, const char *path)
+note_path(struct check_made *made, const char *path)
 {
     if (made->count == made->capacity) {
         size_t capacity = made->capacity > 0 ? made->capacity * 2 : 16;
@@ -62,7 +62,7 @@ check_make_dir(struct check_made *made, const char *path)
     if (mkdir(path, DIR_MODE) != 0) {
         return cannot(made, path, "made", errno);
     }
-    note(made, path);
+    note_path(made, path);
     return true;
 }
 
@@ -76,7 +76,7 @@ check_make_file(struct check_made *made, const char *path, int *ret_fd)
     if (fd < 0) {
         return cannot(made, path, "made", errno);
     }
-    note(made, path);
+    note_path(made, path);
     *ret_fd = fd;
     return true;
 }
@@ -184,7 +184,7 @@ check_make_link(struct check_made *made, int from_fd, const char *from,
     (void)snprintf(name, sizeof(name), "/proc/self/fd/%d", from_fd);
     if (!made->copies &&
         linkat(AT_FDCWD, name, AT_FDCWD, to, AT_SYMLINK_FOLLOW) == 0) {
-        note(made, to);
+        note_path(made, to);
         return true;
     }
     if (!made->copies && errno == EEXIST) {
@@ -235,7 +235,7 @@ check_make_manifest(struct check_made *made, const char *dir,
         return stream_manifest(made, path, manifest);
     }
     error = file_open_dir(dir, false, &fd);
-    note(made, path);
+    note_path(made, path);
     if (error == 0) {
         error = manifest_store(fd, manifest);
     }

@@ -42,8 +42,8 @@ check_outer_read(struct check *check, const char *config, const char *path,
 
 /* Says where a file is in the backup; name NULL: nowhere. */
 static void
-report(struct check *check, const char *option, const char *file,
-       const char *name)
+report_place(struct check *check, const char *option, const char *file,
+             const char *name)
 {
     check_card_begin(check, file, "outside", CHECK_STATE_INTACT);
     check_card_text(check, "option", option);
@@ -124,7 +124,7 @@ copy(const struct outer *outer, const struct data_file *row, const char *file)
         return true;
     }
     if (row->backup == DEED_NAMED || check->without_secrets) {
-        report(check, row->name, file, NULL);
+        report_place(check, row->name, file, NULL);
         return true;
     }
     if (!(row == &data_files[FILE_OUTER_USERS]
@@ -132,7 +132,7 @@ copy(const struct outer *outer, const struct data_file *row, const char *file)
               : copy_secret(outer, file, name, sizeof(name)))) {
         return false;
     }
-    report(check, row->name, file, name);
+    report_place(check, row->name, file, name);
     return true;
 }
 
@@ -147,7 +147,7 @@ check_outer_copy(struct check_made *made, const char *path, const char *out)
         check_card_omit(made->check, "what options name outside of", path);
         return true;
     }
-    report(made->check, "configuration", made->check->config, NULL);
+    report_place(made->check, "configuration", made->check->config, NULL);
     for (unsigned id = 0; ok && id < FILE_ID_COUNT; id++) {
         const struct data_file *row = &data_files[id];
         struct buf file = { 0 };

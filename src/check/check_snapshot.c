@@ -155,7 +155,8 @@ check_snapshot_look(struct check *check, int fd, bool whole,
 
 /* Writes what is wrong and where: "at offset 4711, behind 3 keys: ...". */
 static void
-describe(const struct check_snapshot *snapshot, char *ret_text, size_t size)
+describe_fault(const struct check_snapshot *snapshot, char *ret_text,
+               size_t size)
 {
     const struct snapshot_error *error = &snapshot->error;
 
@@ -198,7 +199,7 @@ check_snapshot_show(struct check *check, const char *path,
         }
     }
     if (snapshot->state != CHECK_STATE_INTACT) {
-        describe(snapshot, text, sizeof(text));
+        describe_fault(snapshot, text, sizeof(text));
         check_card_text(check, "problem", text);
         check_card_number(check, "offset", snapshot->error.offset);
         check_card_number(check, "record", snapshot->error.record);
@@ -222,7 +223,7 @@ check_snapshot_complain(struct check *check, const char *path,
     if (snapshot->state == CHECK_STATE_INTACT) {
         return;
     }
-    describe(snapshot, text, sizeof(text));
+    describe_fault(snapshot, text, sizeof(text));
     tool_complain(
         &check->tool, check_card_status(snapshot->state), "%s: %s%s", path,
         snapshot->state == CHECK_STATE_DAMAGED ? "damaged " : "", text);

@@ -373,7 +373,7 @@ converse(struct ping *ping, char ret_line[REPLY_MAX])
 }
 
 static int
-report(struct ping *ping)
+report_ping(struct ping *ping)
 {
     char line[REPLY_MAX];
 
@@ -402,7 +402,7 @@ ping(const struct conf *conf, const struct conf_args *args, char *const *words)
     ping.client.value_max = INFO_MAX;
     tls_contexts_init(&ping.contexts);
     if (read_words(&ping, args, words)) {
-        status = report(&ping);
+        status = report_ping(&ping);
     } else {
         (void)fprintf(stderr, "bloomery-server: %s\n", ping.reason);
     }

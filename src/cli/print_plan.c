@@ -103,8 +103,8 @@ print_mistake(enum err err, const char *text, const struct slice *words)
 
 /* Executes BF.PLAN. False: the error is on stderr. */
 static bool
-execute(struct conf *conf, const struct slice *words, size_t count,
-        struct buf *out)
+execute_plan(struct conf *conf, const struct slice *words, size_t count,
+             struct buf *out)
 {
     const struct command *command = &command_rows[CMD_ID_BF_PLAN];
     struct service service = { .conf = conf,
@@ -151,7 +151,7 @@ print_plan(struct conf *conf, int argc, char **argv)
     for (int i = 0; i < argc; i++) {
         words[i] = slice_of(argv[i]);
     }
-    good = execute(conf, words, (size_t)argc, &out);
+    good = execute_plan(conf, words, (size_t)argc, &out);
     if (good) {
         struct slice got = buf_slice(&out);
 

@@ -44,8 +44,8 @@ await_connect(struct client *client, uint64_t deadline_ns)
 
 /* Dials one address; the fault before is forgotten. */
 static bool
-dial(struct client *client, const struct sockaddr *to, socklen_t len,
-     uint64_t deadline_ns)
+dial_address(struct client *client, const struct sockaddr *to, socklen_t len,
+             uint64_t deadline_ns)
 {
     int one = 1;
 
@@ -77,7 +77,8 @@ client_dial_path(struct client *client, const char *path, uint64_t deadline_ns)
         return client_fail(client, CLIENT_NO_SERVER, ENAMETOOLONG);
     }
     memcpy(to.sun_path, path, strlen(path) + 1);
-    return dial(client, (const struct sockaddr *)&to, sizeof(to), deadline_ns);
+    return dial_address(client, (const struct sockaddr *)&to, sizeof(to),
+                        deadline_ns);
 }
 
 bool
@@ -102,7 +103,7 @@ client_dial_host(struct client *client, const char *host, const char *port,
                                 ? now_ns + (deadline_ns - now_ns) / left
                                 : deadline_ns;
 
-        (void)dial(client, at->ai_addr, at->ai_addrlen, until_ns);
+        (void)dial_address(client, at->ai_addr, at->ai_addrlen, until_ns);
     }
     freeaddrinfo(list);
     return client->fd >= 0;

@@ -84,7 +84,7 @@ enter(struct sidecar *sidecar, enum claim_state state, uint64_t now_ms)
 /* Commands wait here before the source hears the question: once it has stopped
  * the slots, it sends clients here, and they must not be sent back. */
 static void
-ask(struct sidecar *sidecar, enum sidecar_question question)
+ask_source(struct sidecar *sidecar, enum sidecar_question question)
 {
     struct claim *claim = &sidecar->claim;
 
@@ -317,7 +317,7 @@ fence_if_kept(struct sidecar *sidecar, uint64_t now_ms)
     if (claim->near && claim->number == 0 &&
         sidecar->hooks.is_kept(sidecar->hooks.ctx, claim->intention)) {
         enter(sidecar, CLAIM_FENCES, now_ms);
-        ask(sidecar, SIDECAR_ASK_FENCE);
+        ask_source(sidecar, SIDECAR_ASK_FENCE);
     }
 }
 
@@ -342,7 +342,7 @@ claim_pull_broke(struct sidecar *sidecar)
     if (claim->state == CLAIM_PULLS && claim->number == 0) {
         claim->broke = true;
         sidecar->changed = true;
-        ask(sidecar, SIDECAR_ASK_FENCE_EMPTY);
+        ask_source(sidecar, SIDECAR_ASK_FENCE_EMPTY);
     }
 }
 
@@ -445,7 +445,7 @@ claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms)
             sidecar->source[slot] != PEER_NONE && sidecar->source[slot] != from;
     }
     enter(sidecar, CLAIM_FENCES, now_ms);
-    ask(sidecar, SIDECAR_ASK_HAND_OFF);
+    ask_source(sidecar, SIDECAR_ASK_HAND_OFF);
 }
 
 /* What is to be done about a wanted slot. */
@@ -574,7 +574,7 @@ pick(struct sidecar *sidecar, uint64_t now_ms)
         survey_separate(sidecar);
         sidecar_separate_raised(sidecar);
         enter(sidecar, CLAIM_ASKS, now_ms);
-        ask(sidecar, SIDECAR_ASK_FENCE_EMPTY);
+        ask_source(sidecar, SIDECAR_ASK_FENCE_EMPTY);
     }
 }
 
@@ -620,7 +620,7 @@ wait_for_source(struct sidecar *sidecar, uint64_t now_ms)
         }
     } else {
         enter(sidecar, CLAIM_FENCES, now_ms);
-        ask(sidecar, SIDECAR_ASK_HAND_OFF);
+        ask_source(sidecar, SIDECAR_ASK_HAND_OFF);
     }
 }
 
@@ -654,7 +654,7 @@ claim_tick(struct sidecar *sidecar, uint64_t now_ms)
         break;
     case CLAIM_FENCES:
         if (claim->number == 0 && now_ms - claim->silent_ms >= RETRY_MS) {
-            ask(sidecar, SIDECAR_ASK_FENCE);
+            ask_source(sidecar, SIDECAR_ASK_FENCE);
         }
         break;
     case CLAIM_PULLS:

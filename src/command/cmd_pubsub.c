@@ -277,7 +277,7 @@ check_filters(const struct request *req)
 /* Posts the answer for one key. It takes the way of the changes, so that it
  * leaves behind all of them that came before it. */
 static void
-answer(struct request *req, size_t position)
+answer_key(struct request *req, size_t position)
 {
     struct key key = request_key(req, position);
     struct entry *entry = keyspace_find(req->keyspace, &key, req->now_ms);
@@ -320,7 +320,7 @@ cmd_bf_subscribe(struct request *req)
         session_hears(req->session);
     }
     for (size_t i = 1; err == OK && i < req->argc; i++) {
-        answer(req, i);
+        answer_key(req, i);
     }
     mem_free(is_new);
     mem_free(names);

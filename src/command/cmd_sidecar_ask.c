@@ -140,7 +140,7 @@ answer_let_go(struct request *req, const struct fence_order *order)
 }
 
 static enum err
-answer(struct request *req, const struct fence_order *order)
+answer_order(struct request *req, const struct fence_order *order)
 {
     const struct sidecar_answer *answer = &order->answer;
     struct buf ranges = { 0 };
@@ -204,7 +204,7 @@ await(struct request *req)
         req->session->wait = CONN_FOR_EVENT;
         return ERR_AGAIN;
     }
-    return answer(req, order);
+    return answer_order(req, order);
 }
 
 static enum err

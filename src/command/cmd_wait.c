@@ -169,8 +169,8 @@ go_on_waiting(struct request *req, const struct wanted *wanted,
 }
 
 static void
-answer(struct request *req, const struct wanted *wanted, bool local,
-       int64_t replicas)
+answer_wait(struct request *req, const struct wanted *wanted, bool local,
+            int64_t replicas)
 {
     if (wanted->synced) {
         reply_array(req->reply, 2);
@@ -211,7 +211,7 @@ await(struct request *req, const struct wanted *wanted)
     if ((local >= wanted->local && replicas >= wanted->replicas) ||
         !request_may_pause(req) || ended == SESSION_UNBLOCK_TIMEOUT ||
         (waiting != NULL && run_clock_ns() >= waiting->deadline_ns)) {
-        answer(req, wanted, local, replicas);
+        answer_wait(req, wanted, local, replicas);
         return OK;
     }
     return go_on_waiting(req, wanted, waiting);

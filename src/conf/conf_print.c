@@ -63,7 +63,7 @@ starts_section(size_t i)
 
 /* Appends "Values: 0 to 65535. Can change at run time." and a NUL. */
 static void
-describe(const struct conf_row *row, struct buf *ret_text)
+describe_row(const struct conf_row *row, struct buf *ret_text)
 {
     buf_append_slice(ret_text, slice_lit("Values: "));
     conf_value_describe(row, ret_text);
@@ -102,7 +102,7 @@ conf_print_file(FILE *to)
         if (starts_section(i)) {
             (void)fprintf(to, "\n[%s]\n", row->section);
         }
-        describe(row, &values);
+        describe_row(row, &values);
         (void)fputc('\n', to);
         print_wrapped(to, "# ", row->text);
         print_wrapped(to, "# ", values.data);
@@ -125,7 +125,7 @@ conf_print_man(FILE *to)
             (void)fprintf(to, ".Ss Section %s\n.Bl -tag -width Ds\n",
                           row->section);
         }
-        describe(row, &values);
+        describe_row(row, &values);
         (void)fprintf(to, ".It Ic %s\n", conf_key(row));
         mdoc_print_text(to, row->text);
         mdoc_print_text(to, values.data);

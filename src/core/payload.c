@@ -225,7 +225,7 @@ payload_put_header(const struct bloom *bloom, void *ret_bytes)
 
 /* Appends everything but the CRC. */
 static void
-put(const struct bloom *bloom, struct rdb_out *out)
+put_payload(const struct bloom *bloom, struct rdb_out *out)
 {
     uint8_t frame[VERSION_BYTES] = { TYPE_MODULE };
 
@@ -249,7 +249,7 @@ payload_bytes(const struct bloom *bloom)
 {
     struct rdb_out out = { .to = NULL };
 
-    put(bloom, &out);
+    put_payload(bloom, &out);
     return out.len + SUM_BYTES;
 }
 
@@ -258,7 +258,7 @@ payload_put(const struct bloom *bloom, void *ret_bytes)
 {
     struct rdb_out out = { .to = ret_bytes };
 
-    put(bloom, &out);
+    put_payload(bloom, &out);
     put_u64(out.to + out.len, crc64(0, out.to, (size_t)out.len));
 }
 

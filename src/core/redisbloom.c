@@ -107,8 +107,8 @@ add_layer(struct reading *reading, uint32_t index, uint64_t bytes,
 }
 
 static enum bloom_status
-make(struct reading *reading, bool incomplete, const struct bloom_env *env,
-     struct bloom **ret_bloom)
+make_bloom(struct reading *reading, bool incomplete,
+           const struct bloom_env *env, struct bloom **ret_bloom)
 {
     struct codec_head head;
     enum bloom_status status;
@@ -192,7 +192,7 @@ redisbloom_read_header(const void *data, size_t len,
         status = read_links(&reading, at + start, link);
     }
     if (status == BLOOM_OK) {
-        status = make(&reading, true, env, ret_bloom);
+        status = make_bloom(&reading, true, env, ret_bloom);
     }
     end_filter(&reading, env);
     return status;
@@ -329,7 +329,7 @@ redisbloom_read_value(struct rdb_in *in, unsigned version,
         status = read_layers(&reading, in, version);
     }
     if (status == BLOOM_OK) {
-        status = make(&reading, false, env, ret_bloom);
+        status = make_bloom(&reading, false, env, ret_bloom);
     }
     end_filter(&reading, env);
     *ret_filling = (struct filling){ .stored = layers.at,

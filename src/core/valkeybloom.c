@@ -137,8 +137,8 @@ add_parts(struct reading *reading, struct rdb_in *in)
 
 /* valkey-bloom calls every seed random but the fixed one. */
 static enum bloom_status
-make(struct reading *reading, const struct bloom_env *env,
-     struct bloom **ret_bloom)
+make_bloom(struct reading *reading, const struct bloom_env *env,
+           struct bloom **ret_bloom)
 {
     bool fixed = memcmp(reading->head.params.seed, bloom_seed_fixed,
                         BLOOM_SEED_BYTES) == 0;
@@ -169,7 +169,7 @@ read_all(struct reading *reading, uint64_t layers, struct rdb_in *in,
         status = add_parts(reading, in);
     }
     if (status == BLOOM_OK) {
-        status = make(reading, env, ret_bloom);
+        status = make_bloom(reading, env, ret_bloom);
     }
     if (reading->bytes != NULL) {
         env->free(env->ctx, reading->bytes, reading->len);

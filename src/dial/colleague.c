@@ -174,8 +174,8 @@ on_bytes(void *ctx, struct link *link, struct slice bytes, size_t *ret_used)
     }
 }
 
-static bool dial(struct call *call, const char *host, unsigned port,
-                 struct slice command, unsigned timeout_ms);
+static bool dial_call(struct call *call, const char *host, unsigned port,
+                      struct slice command, unsigned timeout_ms);
 
 /* Asks over a new link. An idle one may end just when it is used again. */
 static bool
@@ -192,14 +192,14 @@ ask_again(struct call *call)
     call->again = false;
     answers_free(call->answers);
     call->answers = NULL;
-    good = good && dial(call, host, port, buf_slice(&call->question),
-                        (unsigned)(call->until_ms - now_ms));
+    good = good && dial_call(call, host, port, buf_slice(&call->question),
+                             (unsigned)(call->until_ms - now_ms));
     mem_free(host);
     return good;
 }
 
 static void
-on_closed(void *ctx, struct link *link, int error, const char *reason)
+on_call_closed(void *ctx, struct link *link, int error, const char *reason)
 {
     struct call *call = ctx;
 
@@ -212,7 +212,7 @@ on_closed(void *ctx, struct link *link, int error, const char *reason)
 }
 
 static const struct link_hooks hooks = { .bytes = on_bytes,
-                                         .closed = on_closed };
+                                         .closed = on_call_closed };
 
 /* Whether tls-replication is on. */
 static bool
@@ -269,8 +269,8 @@ colleague_login(const struct loop0 *loop0, struct link *link, bool *ret_logs_in)
 }
 
 static bool
-dial(struct call *call, const char *host, unsigned port, struct slice command,
-     unsigned timeout_ms)
+dial_call(struct call *call, const char *host, unsigned port,
+          struct slice command, unsigned timeout_ms)
 {
     const struct loop0 *loop0 = call->owner->loop0;
 
@@ -360,7 +360,7 @@ colleagues_ask(struct colleagues *colleagues, uint64_t number, const char *host,
     call->asks = true;
     call->number = number;
     call->until_ms = run_clock_ms() + timeout_ms;
-    if (!dial(call, host, port, command, timeout_ms)) {
+    if (!dial_call(call, host, port, command, timeout_ms)) {
         call->failure = "no memory for the question";
     }
 }

@@ -85,7 +85,7 @@ struct neighbour {
     struct buf seen, fresh; /* the last topology, and the new one, stripped */
 };
 
-static void dial(struct neighbour *neighbour);
+static void dial_node(struct neighbour *neighbour);
 
 static const struct cluster_settings defaults = {
     .node_timeout_ms = 15000,
@@ -96,7 +96,7 @@ static const struct cluster_settings defaults = {
 /* ---- reports ------------------------------------------------------------- */
 
 static void
-report(struct neighbour *neighbour, struct neighbour_poll *poll)
+report_poll(struct neighbour *neighbour, struct neighbour_poll *poll)
 {
     poll->heard_ns = clock_boot_ns();
     if (poll->sent_ns == 0) {
@@ -139,7 +139,7 @@ on_timer(uv_timer_t *timer)
 {
     struct neighbour *neighbour = timer->data;
 
-    dial(neighbour);
+    dial_node(neighbour);
 }
 
 /* Ends the link, reports that, and dials again later. */
@@ -154,7 +154,7 @@ lose(struct neighbour *neighbour, const char *reason)
                  "host=%s port=%u reason=\"%s\"", neighbour->place.host,
                  neighbour->place.port, reason);
     drop_link(neighbour);
-    report(neighbour, &poll);
+    report_poll(neighbour, &poll);
     CHECK(uv_timer_start(&neighbour->timer, on_timer,
                          neighbour->refused ? REDIAL_REFUSED_MS : REDIAL_MS,
                          0) == 0);
@@ -395,7 +395,7 @@ take_look(struct neighbour *neighbour, const struct answer *answer)
                    neighbour->place.port);
         neighbour->up = true;
     }
-    report(neighbour, &poll);
+    report_poll(neighbour, &poll);
 }
 
 /* Takes one answer. The link may be gone when it returns. */
@@ -457,7 +457,7 @@ on_bytes(void *ctx, struct link *link, struct slice bytes, size_t *ret_used)
 }
 
 static void
-on_closed(void *ctx, struct link *link, int error, const char *reason)
+on_node_closed(void *ctx, struct link *link, int error, const char *reason)
 {
     struct neighbour *neighbour = ctx;
 
@@ -469,10 +469,10 @@ on_closed(void *ctx, struct link *link, int error, const char *reason)
 
 static const struct link_hooks link_hooks = { .opened = on_opened,
                                               .bytes = on_bytes,
-                                              .closed = on_closed };
+                                              .closed = on_node_closed };
 
 static void
-dial(struct neighbour *neighbour)
+dial_node(struct neighbour *neighbour)
 {
     struct loop *loop = neighbour->loop0->loop;
     const struct neighbour_place *place = &neighbour->place;
@@ -550,7 +550,7 @@ neighbour_start(struct neighbour *neighbour)
 {
     CHECK(uv_timer_init(&neighbour->loop0->loop->uv, &neighbour->timer) == 0);
     neighbour->timer.data = neighbour;
-    dial(neighbour);
+    dial_node(neighbour);
 }
 
 void

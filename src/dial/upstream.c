@@ -32,7 +32,7 @@ on_bytes(void *ctx, struct link *link, struct slice bytes, size_t *ret_used)
 }
 
 static void
-on_closed(void *ctx, struct link *link, int error, const char *reason)
+on_upstream_closed(void *ctx, struct link *link, int error, const char *reason)
 {
     struct upstream *up = ctx;
 
@@ -45,7 +45,7 @@ on_closed(void *ctx, struct link *link, int error, const char *reason)
 
 static const struct link_hooks hooks = { .opened = on_opened,
                                          .bytes = on_bytes,
-                                         .closed = on_closed };
+                                         .closed = on_upstream_closed };
 
 void
 upstream_dial(struct upstream *up, uint64_t number, const char *host,

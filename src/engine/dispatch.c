@@ -515,7 +515,7 @@ end_again(struct session *session)
  * then queues or executes it. False if it has paused. What run_gather groups
  * needs no check of the request. */
 static bool
-execute(struct request *req, struct window *window)
+execute_window(struct request *req, struct window *window)
 {
     struct worker *worker = req->worker;
     const struct run *run = window->run;
@@ -647,7 +647,7 @@ dispatch_batch(struct worker *worker, struct session *session,
 
         window_gather(worker, batch, done, plain && may_group(worker->service));
         execute_prepare(worker->request, window->run, 0);
-        if (!execute(worker->request, window)) {
+        if (!execute_window(worker->request, window)) {
             break;
         }
         if (!window_is_many(window)) {

@@ -183,7 +183,7 @@ on_bytes(void *ctx, struct link *link, struct slice bytes, size_t *ret_used)
 }
 
 static void
-on_closed(void *ctx, struct link *link, int error, const char *reason)
+on_merge_closed(void *ctx, struct link *link, int error, const char *reason)
 {
     struct merge *merge = ctx;
 
@@ -194,7 +194,7 @@ on_closed(void *ctx, struct link *link, int error, const char *reason)
 }
 
 static const struct link_hooks link_hooks = { .bytes = on_bytes,
-                                              .closed = on_closed };
+                                              .closed = on_merge_closed };
 
 /* ---- hooks of the state machine ------------------------------------------ */
 

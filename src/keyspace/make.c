@@ -68,7 +68,7 @@ init_databases(struct keyspace *ks)
 }
 
 static struct keyspace *
-make(const struct keyspace_options *options, enum thread_life life)
+make_keyspace(const struct keyspace_options *options, enum thread_life life)
 {
     struct keyspace *ks = mem_try_lines(sizeof(*ks));
 
@@ -98,7 +98,7 @@ make(const struct keyspace_options *options, enum thread_life life)
 struct keyspace *
 keyspace_new(const struct keyspace_options *options)
 {
-    struct keyspace *ks = make(options, THREAD_LASTS);
+    struct keyspace *ks = make_keyspace(options, THREAD_LASTS);
 
     CHECK(ks != NULL);
     return ks;
@@ -107,7 +107,7 @@ keyspace_new(const struct keyspace_options *options)
 struct keyspace *
 keyspace_try_new(const struct keyspace_options *options)
 {
-    return make(options, THREAD_PASSES);
+    return make_keyspace(options, THREAD_PASSES);
 }
 
 void

@@ -119,7 +119,7 @@ line_after(uint64_t bucket, unsigned at)
 
 /* Adds a slot to a bucket that is not full. */
 static void
-put(uint64_t *bucket, uint64_t slot)
+put_slot(uint64_t *bucket, uint64_t slot)
 {
     uint64_t place = slot & TABLE_PLACE;
     unsigned at = table_home(*bucket, place);
@@ -149,7 +149,7 @@ distribute(uint64_t from, uint64_t bit, uint64_t *clear, uint64_t *set)
 
     for (unsigned i = 0; i < table_line_count(from) * TABLE_SLOTS; i++) {
         if (table_entry(slots[i]) != NULL) {
-            put((slots[i] & bit) != 0 ? set : clear, slots[i]);
+            put_slot((slots[i] & bit) != 0 ? set : clear, slots[i]);
         }
     }
     free_bucket(from);
@@ -441,7 +441,7 @@ table_insert(struct table *table, uint64_t place, struct entry *entry)
     if (bucket == NULL) {
         return false;
     }
-    put(bucket, slot);
+    put_slot(bucket, slot);
     table->count++;
     table->changes++;
     return true;

@@ -194,7 +194,7 @@ is_alone(const struct walk *walk)
 /* Notes one entry, and copies it if it is small. False: the batch is full, or
  * there is no memory for it. */
 static bool
-note(void *ctx, struct entry *entry, uint64_t expires_at_ms)
+note_entry(void *ctx, struct entry *entry, uint64_t expires_at_ms)
 {
     struct walk *walk = ctx;
     struct buf *batch = &walk->batch;
@@ -278,7 +278,7 @@ copy_stripe(struct walk *walk, unsigned stripe)
         if (!walk_begin_hold(walk, stripe, walk->only_marked, &hold)) {
             return ECANCELED;
         }
-        cursor = scan_slice_all(walk->ks, stripe, cursor, note, walk);
+        cursor = scan_slice_all(walk->ks, stripe, cursor, note_entry, walk);
         walk_end_hold(walk, &hold);
         error = walk->batch.failed ? ENOMEM : empty_batch(walk);
     } while (cursor != 0 && error == 0);

@@ -493,7 +493,7 @@ flush_all(struct load_apply *apply)
 }
 
 static bool
-execute(struct load_apply *apply)
+execute_command(struct load_apply *apply)
 {
     const struct slice exec = slice_lit("EXEC");
     bool opened = apply->opened;
@@ -542,7 +542,7 @@ obey(struct load_apply *apply, const struct command *command)
         apply->multi = true;
         return true;
     case EXECUTES:
-        return execute(apply);
+        return execute_command(apply);
     case SCRIPTS:
         apply->scripts++;
         count_skipped(apply, command->words[0]);

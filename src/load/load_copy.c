@@ -461,7 +461,7 @@ copy_names(void *ctx)
 }
 
 static void
-report(struct copying *copying, bool ok)
+report_copy(struct copying *copying, bool ok)
 {
     load_report_begin(copying->load, slice_of(copying->load->from.address));
     load_report_number("filters found", copying->found);
@@ -498,7 +498,7 @@ load_copy(struct load *load)
     ok = load_scan_all(&copying.source, copy_names, &copying);
     ok = load_target_drain(&copying.target) && ok;
     tool_bar_end(&load->tool);
-    report(&copying, ok);
+    report_copy(&copying, ok);
     load_scan_close(&copying.source);
     load_target_close(&copying.target);
     buf_free(&copying.sizes);

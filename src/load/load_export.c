@@ -464,7 +464,7 @@ visit(void *ctx)
 }
 
 static void
-report(const struct exporting *exporting, bool ok)
+report_export(const struct exporting *exporting, bool ok)
 {
     struct tool *tool = &exporting->load->tool;
 
@@ -504,7 +504,7 @@ export_server(struct exporting *exporting)
         ok = load_scan_all(&exporting->source, visit, exporting);
         tool_bar_end(&load->tool);
         ok = close_file(exporting) && ok;
-        report(exporting, ok);
+        report_export(exporting, ok);
     }
     load_scan_close(&exporting->source);
 }
@@ -575,7 +575,7 @@ export_files(struct exporting *exporting)
         ok = keyspace_each(ks, visit_entry, exporting);
         tool_bar_end(&load->tool);
         ok = close_file(exporting) && ok;
-        report(exporting, ok);
+        report_export(exporting, ok);
     }
     check_world_free(world);
 }

@@ -649,7 +649,7 @@ run_links(struct following *following)
 }
 
 static void
-report(struct following *following, bool ok)
+report_follow(struct following *following, bool ok)
 {
     load_report_begin(following->load, slice_lit("all"));
     load_target_report(&following->target);
@@ -688,7 +688,7 @@ load_follow(struct load *load)
     ok = run_links(&following);
     ok = load_target_check_pieces(&following.target) && ok;
     tool_bar_hide(&load->tool);
-    report(&following, ok);
+    report_follow(&following, ok);
     if (following.has_asker) {
         load_link_close(&following.asker);
     }

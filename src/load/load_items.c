@@ -382,7 +382,7 @@ send_files(struct loading *loading, struct load_text *text)
 /* ---- all of it ----------------------------------------------------------- */
 
 static void
-report(struct loading *loading, const struct load_text *text, uint64_t ns)
+report_items(struct loading *loading, const struct load_text *text, uint64_t ns)
 {
     double seconds = (double)ns / 1e9;
 
@@ -440,7 +440,7 @@ run_load(struct loading *loading)
     tool_bar_begin(&loading->load->tool, TOOL_UNIT_ITEMS, loading->capacity);
     ok = send_files(loading, &text);
     tool_bar_end(&loading->load->tool);
-    report(loading, &text, clock_mono_ns() - begun_ns);
+    report_items(loading, &text, clock_mono_ns() - begun_ns);
     if (!ok) {
         tool_complain(&loading->load->tool, LOAD_INCOMPLETE,
                       "not all items were added: to add the rest, repeat the "

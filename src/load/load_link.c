@@ -266,7 +266,7 @@ shake_hands(struct load_link *link, const char *host)
 
 /* Connects, with TLS if the peer wants it. */
 static bool
-dial(struct load_link *link, const struct load_peer *peer)
+dial_peer(struct load_link *link, const struct load_peer *peer)
 {
     uint64_t deadline_ns = clock_mono_ns() + link->load->timeout_s * SECOND_NS;
     char host[HOST_MAX] = "localhost", port[HOST_MAX];
@@ -354,7 +354,7 @@ load_link_open(struct load *load, const struct load_peer *peer,
 
     *link = (struct load_link){ .load = load, .address = peer->address };
     client_init(&link->client, (size_t)load->value_bytes);
-    if (!dial(link, peer)) {
+    if (!dial_peer(link, peer)) {
         load_link_close(link);
         return false;
     }

@@ -30,7 +30,7 @@ enum {
 
 /* Asks for `what`; the reply is valid until the next question. */
 static bool
-ask(struct load_link *link, const char *what, struct slice *ret_text)
+ask_secret(struct load_link *link, const char *what, struct slice *ret_text)
 {
     struct slice reply;
 
@@ -77,7 +77,7 @@ list(struct load_link *link, uint64_t fingerprints[LISTED_MAX],
         struct slice text;
 
         (void)snprintf(word, sizeof(word), "?%zu", count);
-        if (!ask(link, word, &text)) {
+        if (!ask_secret(link, word, &text)) {
             return false;
         }
         page = 0;
@@ -104,7 +104,7 @@ fetch(struct load_link *link, uint64_t fingerprint)
     bool fits;
 
     hex_put_u64(word, fingerprint);
-    if (!ask(link, word, &text)) {
+    if (!ask_secret(link, word, &text)) {
         return false;
     }
     fits = hex_get_bytes(text, secret, sizeof(secret)) &&

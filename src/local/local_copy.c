@@ -103,7 +103,7 @@ local_copy_leave_out(struct local_copy *copy, unsigned rules)
 }
 
 static void
-note(struct local_copy *copy, const char *text)
+note_error(struct local_copy *copy, const char *text)
 {
     (void)snprintf(copy->error, sizeof(copy->error), "%s", text);
 }
@@ -197,7 +197,7 @@ on_add(struct local_copy *copy, struct slice pairs, uint64_t ms,
 
         if (copy->intact &&
             (copy->bloom == NULL || !add_item(copy, copy->bloom, &item))) {
-            note(copy, "an item cannot be added to the copy");
+            note_error(copy, "an item cannot be added to the copy");
             on_changed(copy, now_ms);
             return;
         }
@@ -206,7 +206,7 @@ on_add(struct local_copy *copy, struct slice pairs, uint64_t ms,
         }
     }
     if (copy->kept.failed) {
-        note(copy, "too many items are added while it loads");
+        note_error(copy, "too many items are added while it loads");
         want_load(copy, now_ms + copy->options.max_stale_ms);
     }
 }
@@ -258,7 +258,7 @@ finish_load(struct local_copy *copy, uint64_t deadline_ms, uint64_t now_ms)
 
         memcpy(&item, copy->kept.data + at, sizeof(item));
         if (!add_item(copy, copy->part, &item)) {
-            note(copy, "an item cannot be added to the copy");
+            note_error(copy, "an item cannot be added to the copy");
             want_load(copy, now_ms + copy->options.max_stale_ms);
             return;
         }
@@ -315,7 +315,7 @@ take_bytes(struct local_copy *copy, int64_t iterator, struct slice bytes)
         enum bloom_status status = payload_read_header(
             bytes.data, bytes.len, copy->options.env, &copy->part);
 
-        note(copy, status == BLOOM_OK ? "" : bloom_status_text(status));
+        note_error(copy, status == BLOOM_OK ? "" : bloom_status_text(status));
         return status == BLOOM_OK && iterator == 1;
     }
     left = stream_left(copy->part, copy->got_place);
@@ -323,7 +323,7 @@ take_bytes(struct local_copy *copy, int64_t iterator, struct slice bytes)
         (uint64_t)iterator != copy->got_place + bytes.len + 1 ||
         stream_write(copy->part, copy->options.env, &chunk, false, &changed) !=
             STREAM_OK) {
-        note(copy, "a piece of the filter does not fit");
+        note_error(copy, "a piece of the filter does not fit");
         return false;
     }
     copy->got_place += bytes.len;
@@ -347,7 +347,7 @@ take_reply(struct local_copy *copy, struct slice value, uint64_t now_ms)
         return true;
     }
     if (copy->stage != LOCAL_LOADING) {
-        note(copy, "the server answers what was not asked");
+        note_error(copy, "the server answers what was not asked");
         return false;
     }
     if (!is_dump || !take_bytes(copy, iterator, resp_text(bytes))) {
@@ -405,7 +405,7 @@ take_push(struct local_copy *copy, struct slice value, uint64_t now_ms)
     switch (frame.kind) {
     case LOCAL_FRAME_IS:
         if (!copy->asks) {
-            note(copy, "the server answers what was not asked");
+            note_error(copy, "the server answers what was not asked");
             return false;
         }
         on_answer(copy, &frame, now_ms);
@@ -437,7 +437,7 @@ local_copy_take(struct local_copy *copy, struct slice value, uint64_t now_ms)
         return false;
     }
     if (copy->on_way == 0) {
-        note(copy, "the server answers what was not asked");
+        note_error(copy, "the server answers what was not asked");
         return false;
     }
     return take_reply(copy, value, now_ms);

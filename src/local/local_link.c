@@ -49,7 +49,7 @@ local_link_close(struct local_link *link)
 /* ---- faults -------------------------------------------------------------- */
 
 static void
-note(struct local_link *link, const char *what, const char *why)
+note_error(struct local_link *link, const char *what, const char *why)
 {
     (void)snprintf(link->error, sizeof(link->error), "%s%s%s", what,
                    why[0] != '\0' ? ": " : "", why);
@@ -64,31 +64,31 @@ note_fault(struct local_link *link)
     case CLIENT_FINE:
         break;
     case CLIENT_NO_NAME:
-        note(link, "cannot connect", gai_strerror(client->code));
+        note_error(link, "cannot connect", gai_strerror(client->code));
         break;
     case CLIENT_NO_SERVER:
-        note(link, "cannot connect", strerror(client->code));
+        note_error(link, "cannot connect", strerror(client->code));
         break;
     case CLIENT_LATE:
-        note(link, "the server does not answer in time", "");
+        note_error(link, "the server does not answer in time", "");
         break;
     case CLIENT_NO_MEMORY:
-        note(link, "not enough memory", "");
+        note_error(link, "not enough memory", "");
         break;
     case CLIENT_READ:
     case CLIENT_WRITE:
-        note(link, "the connection failed", strerror(client->code));
+        note_error(link, "the connection failed", strerror(client->code));
         break;
     case CLIENT_TLS:
     case CLIENT_TLS_SEAL:
-        note(link, "TLS failed", tls_reason(client->tls));
+        note_error(link, "TLS failed", tls_reason(client->tls));
         break;
     case CLIENT_CLOSED:
-        note(link, "the server closed the connection", "");
+        note_error(link, "the server closed the connection", "");
         break;
     case CLIENT_TOO_LONG:
     case CLIENT_FOREIGN:
-        note(link, "the server does not speak RESP", "");
+        note_error(link, "the server does not speak RESP", "");
         break;
     }
 }
@@ -151,7 +151,7 @@ log_in(struct local_link *link, uint64_t deadline_ns)
 }
 
 static bool
-dial(struct local_link *link)
+dial_server(struct local_link *link)
 {
     const struct local_place *place = link->place;
     struct client *client = &link->client;
@@ -172,7 +172,7 @@ dial(struct local_link *link)
 static void
 connect_again(struct local_link *link)
 {
-    if (!dial(link)) {
+    if (!dial_server(link)) {
         cut(link);
         return;
     }
@@ -191,7 +191,7 @@ hear(struct local_link *link)
 
     while (client_next(&link->client, &value)) {
         if (!local_copy_take(link->copy, value, local_link_now_ms())) {
-            note(link, local_copy_error(link->copy), "");
+            note_error(link, local_copy_error(link->copy), "");
             return false;
         }
     }

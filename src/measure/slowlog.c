@@ -129,7 +129,7 @@ trim(const struct slowlog_entry *from, size_t index, struct word *word)
 }
 
 static struct slice
-put(char **to, struct slice text, const char *note)
+put_text(char **to, struct slice text, const char *note)
 {
     struct slice kept = { *to, text.len + strlen(note) };
 
@@ -166,10 +166,10 @@ keep_entry(const struct slowlog_entry *from)
     kept->entry.argc = argc;
     to = (char *)(kept->argv + argc);
     for (size_t i = 0; i < argc; i++) {
-        kept->argv[i] = put(&to, words[i].begin, words[i].note);
+        kept->argv[i] = put_text(&to, words[i].begin, words[i].note);
     }
-    kept->entry.addr = put(&to, from->addr, "");
-    kept->entry.name = put(&to, from->name, "");
+    kept->entry.addr = put_text(&to, from->addr, "");
+    kept->entry.name = put_text(&to, from->name, "");
     return kept;
 }
 

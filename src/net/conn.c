@@ -370,7 +370,7 @@ conn_drop_pushed(struct conn *conn)
 }
 
 static void
-on_closed(uv_handle_t *handle)
+on_conn_closed(uv_handle_t *handle)
 {
     struct conn *conn = handle->data;
     struct loop *loop = conn->loop;
@@ -438,7 +438,7 @@ conn_close(struct conn *conn)
     conn->kept.len = 0;
     conn_count_input(conn);
     metric_add(METRIC_CONNECTED_CLIENTS, -1);
-    uv_close(&conn->uv.handle, on_closed);
+    uv_close(&conn->uv.handle, on_conn_closed);
 }
 
 void

@@ -47,7 +47,7 @@ struct http_conn {
 /* ---- the end ------------------------------------------------------------- */
 
 static void
-on_closed(uv_handle_t *handle)
+on_http_closed(uv_handle_t *handle)
 {
     struct http_conn *conn = handle->data;
 
@@ -73,7 +73,7 @@ close_conn(struct http_conn *conn)
     if (http->count == 0) {
         (void)uv_timer_stop(&http->timer);
     }
-    uv_close((uv_handle_t *)&conn->tcp, on_closed);
+    uv_close((uv_handle_t *)&conn->tcp, on_http_closed);
 }
 
 static void
@@ -219,7 +219,7 @@ explain(unsigned status)
 }
 
 static void
-answer(struct http_conn *conn, const struct http_head *head)
+answer_request(struct http_conn *conn, const struct http_head *head)
 {
     struct http *http = conn->http;
     struct http_reply reply = { .status = 200,
@@ -292,7 +292,7 @@ on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     conn->len += (size_t)nread;
     if (http_head_parse((struct slice){ conn->head, conn->len }, &head) !=
         HTTP_MORE) {
-        answer(conn, &head);
+        answer_request(conn, &head);
     }
 }
 

@@ -139,7 +139,7 @@ start_thread(void)
 /* ---- the callers --------------------------------------------------------- */
 
 static struct lookup *
-make(const char *host, const char *port)
+make_lookup(const char *host, const char *port)
 {
     size_t size = strlen(host) + 1;
     struct lookup *lookup = mem_try_zalloc(sizeof(*lookup));
@@ -192,7 +192,7 @@ lookup_new(const char *host, unsigned port, void (*done)(void *ctx), void *ctx)
     char port_text[16];
 
     (void)snprintf(port_text, sizeof(port_text), "%u", port);
-    fresh = lookup = make(host, port_text);
+    fresh = lookup = make_lookup(host, port_text);
     if (lookup == NULL) {
         return NULL;
     }

@@ -40,8 +40,8 @@ write_file(int dir_fd, const uint8_t secret[BLOOM_SECRET_BYTES])
  * saves nothing needs no directory that it can write to, and goes on without a
  * secret. */
 static bool
-make(const struct persist *persist, uint8_t ret_secret[BLOOM_SECRET_BYTES],
-     bool *ret_made)
+make_secret(const struct persist *persist,
+            uint8_t ret_secret[BLOOM_SECRET_BYTES], bool *ret_made)
 {
     const struct conf *conf = persist->options.conf;
     bool nothing_is_written = conf->save.count == 0 && !conf->appendonly;
@@ -80,7 +80,7 @@ hash_secret_open(struct persist *persist)
                                               secret, reason, sizeof(reason));
 
     if (found == SECRET_FILE_MISSING && own) {
-        ok = make(persist, secret, &known);
+        ok = make_secret(persist, secret, &known);
     } else if (found != SECRET_FILE_READ) {
         log_error("persist", "cannot use the secret of keyed filters",
                   "file=\"%s%s%s\" reason=\"%s\"", own ? persist->dir : "",

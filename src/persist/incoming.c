@@ -130,7 +130,7 @@ next_block(struct incoming *incoming)
 }
 
 static void
-note(struct incoming *incoming, size_t bytes, int error)
+note_written(struct incoming *incoming, size_t bytes, int error)
 {
     pthread_mutex_lock(&incoming->mutex);
     incoming->queued -= bytes;
@@ -153,7 +153,7 @@ write_block(struct incoming *incoming, struct incoming_block *block)
                            incoming->written - incoming->asked);
         incoming->asked = incoming->written;
     }
-    note(incoming, bytes, error);
+    note_written(incoming, bytes, error);
 }
 
 static void
@@ -219,7 +219,7 @@ run_blocks(void *arg)
     int error = create(incoming);
     bool ready;
 
-    note(incoming, 0, error);
+    note_written(incoming, 0, error);
     while ((block = next_block(incoming)) != NULL) {
         write_block(incoming, block);
     }
@@ -227,7 +227,7 @@ run_blocks(void *arg)
     ready = is_wanted(incoming) && incoming->good;
     pthread_mutex_unlock(&incoming->mutex);
     if (ready) {
-        note(incoming, 0, file_sync(incoming->fd));
+        note_written(incoming, 0, file_sync(incoming->fd));
     }
     file_close(incoming->fd);
     incoming->fd = -1;

@@ -149,7 +149,7 @@ on_attempted(void *ctx)
 
 /* Under the mutex: passes the newest text to the task. Returns its ticket. */
 static uint64_t
-ask(struct kept_file *file)
+ask_task(struct kept_file *file)
 {
     if (file->started) {
         task_hurry(file->task);
@@ -221,7 +221,7 @@ kept_file_write(struct kept_file *file, struct slice text)
     pthread_mutex_lock(&file->mutex);
     old = file->newest;
     file->newest = copy;
-    ticket = ask(file);
+    ticket = ask_task(file);
     pthread_mutex_unlock(&file->mutex);
     mem_free(old);
     return ticket;
@@ -234,7 +234,7 @@ kept_file_write_again(struct kept_file *file)
 
     pthread_mutex_lock(&file->mutex);
     if (file->newest != NULL) {
-        ticket = ask(file);
+        ticket = ask_task(file);
     }
     pthread_mutex_unlock(&file->mutex);
     return ticket;

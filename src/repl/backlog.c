@@ -179,7 +179,7 @@ begin_block(struct backlog *backlog)
 
 /* Appends bytes; NULL leaves a hole for a seal. False: no memory. */
 static bool
-put(struct backlog *backlog, const char *bytes, size_t len)
+put_bytes(struct backlog *backlog, const char *bytes, size_t len)
 {
     while (len > 0) {
         size_t room = BLOCK_DATA - backlog->fill;
@@ -208,7 +208,7 @@ on_text(void *ctx, struct slice bytes)
     struct backlog *backlog = ctx;
 
     if (!atomic_load_explicit(&backlog->broken, memory_order_relaxed)) {
-        (void)put(backlog, bytes.data, bytes.len);
+        (void)put_bytes(backlog, bytes.data, bytes.len);
     }
 }
 
@@ -260,7 +260,7 @@ on_close(void *ctx, uint64_t sequence, const char *seal)
                        .sealed = seal != NULL };
 
     if (!atomic_load_explicit(&backlog->broken, memory_order_relaxed) &&
-        put(backlog, seal, GROUP_SEAL_BYTES)) {
+        put_bytes(backlog, seal, GROUP_SEAL_BYTES)) {
         add_end(backlog, &end);
     }
 }

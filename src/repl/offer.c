@@ -82,7 +82,7 @@ wait(struct offer *offer, uint64_t now_ms)
 }
 
 static void
-ask(struct offer *offer, uint64_t now_ms)
+ask_primary(struct offer *offer, uint64_t now_ms)
 {
     bool dials = !offer->linked;
 
@@ -130,7 +130,7 @@ offer_set_target(struct offer *offer, const char *host, unsigned port,
         (void)snprintf(offer->host, sizeof(offer->host), "%s", host);
     }
     if (offer->stage == OFFER_ASKS || offer->stage == OFFER_WAITS) {
-        ask(offer, now_ms);
+        ask_primary(offer, now_ms);
     }
 }
 
@@ -142,7 +142,7 @@ offer_batch(struct offer *offer, size_t answers, uint64_t now_ms)
     CHECK(offer->stage == OFFER_READS && answers > 0);
     offer->answers = answers;
     offer->moved_since_ms = 0;
-    ask(offer, now_ms);
+    ask_primary(offer, now_ms);
 }
 
 void
@@ -214,7 +214,7 @@ offer_tick(struct offer *offer, uint64_t now_ms)
 {
     if (offer->stage == OFFER_WAITS && offer->host[0] != '\0' &&
         now_ms >= offer->at_ms) {
-        ask(offer, now_ms);
+        ask_primary(offer, now_ms);
     } else if (offer->stage == OFFER_ASKS &&
                now_ms - offer->asked_ms >= offer->timeout_ms) {
         unlink_primary(offer);

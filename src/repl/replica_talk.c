@@ -82,7 +82,7 @@ announce(struct replica *replica, uint64_t now_ms)
 }
 
 static void
-ask(struct replica *replica, uint64_t now_ms)
+ask_log(struct replica *replica, uint64_t now_ms)
 {
     char position[24];
     struct slice argv[4] = { slice_lit("PSYNC"), slice_lit("?"),
@@ -404,6 +404,6 @@ replica_talk_line(struct replica *replica, struct slice line, uint64_t now_ms)
     } else if (replica->stage == STAGE_AUTHENTICATES) {
         greet(replica, now_ms);
     } else {
-        ask(replica, now_ms);
+        ask_log(replica, now_ms);
     }
 }

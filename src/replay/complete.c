@@ -191,7 +191,7 @@ dispatch_on(struct complete *complete, const struct key *key)
 
 /* Makes the key, in the place of what is there. */
 static bool
-make(struct complete *complete, const struct slice *argv)
+make_key(struct complete *complete, const struct slice *argv)
 {
     const struct key key = key_of(complete, argv[1]);
 
@@ -208,7 +208,7 @@ insert(struct complete *complete, const struct slice *argv, size_t argc)
     uint64_t now_ms = 0;
 
     if ((found.flags & INSERT_MAKES) != 0) {
-        return make(complete, argv);
+        return make_key(complete, argv);
     }
     if (found.list == argc ||
         (found.time > 0 && !slice_to_u64(argv[found.time], &now_ms))) {
@@ -311,7 +311,7 @@ swap(struct complete *complete, const struct slice *argv)
 
 /* The end section says what REPLCONF HISTORY does. */
 static bool
-execute(struct complete *complete, const struct logged *logged)
+execute_logged(struct complete *complete, const struct logged *logged)
 {
     const struct slice *argv = logged->argv;
     size_t argc = logged->argc;
@@ -329,9 +329,9 @@ execute(struct complete *complete, const struct logged *logged)
     case LOGGED_MDEL:
         return redo(complete, argv, argc, FIRST_ITEM, true);
     case LOGGED_MAKE:
-        return make(complete, argv);
+        return make_key(complete, argv);
     case LOGGED_CHUNK: /* of the header, with INCARNATION n */
-        return argc > CHUNK_WORDS ? make(complete, argv)
+        return argc > CHUNK_WORDS ? make_key(complete, argv)
                                   : change(complete, argv);
     case LOGGED_CHANGE:
         return change(complete, argv);
@@ -379,7 +379,7 @@ execute_group(struct complete *complete, const struct snapshot_effects *effects,
     logged_begin(reader, effects->commands);
     while (logged_next(reader, &logged)) {
         complete->position = effects->position + logged.end;
-        if (!execute(complete, &logged)) {
+        if (!execute_logged(complete, &logged)) {
             return say_where(complete, ret_reason, reason_size);
         }
     }

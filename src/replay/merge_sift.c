@@ -108,7 +108,7 @@ reserve_name(struct merge_sift *sift)
 
 /* Finds or adds a name; NULL: no memory. */
 static struct merge_name *
-note(struct merge_sift *sift, uint32_t db, struct slice name)
+note_name(struct merge_sift *sift, uint32_t db, struct slice name)
 {
     struct merge_name *known = find_name(sift, db, name);
     struct slice full;
@@ -195,7 +195,7 @@ touch(void *ctx, size_t position)
     if (position < toucher->first || position > toucher->last) {
         return; /* a key that is only read */
     }
-    name = note(toucher->sift, toucher->db, toucher->argv[position]);
+    name = note_name(toucher->sift, toucher->db, toucher->argv[position]);
     if (name == NULL) {
         toucher->failed = true;
     } else {
@@ -254,8 +254,9 @@ note_command(struct merge_sift *sift, const struct logged *logged)
         break;
     }
     if (items_of(logged) > 0) {
-        return note(sift, (uint32_t)sift->db, logged->argv[1]) != NULL ? 0
-                                                                       : ENOMEM;
+        return note_name(sift, (uint32_t)sift->db, logged->argv[1]) != NULL
+                   ? 0
+                   : ENOMEM;
     }
     return touch_keys(sift, logged) ? 0 : ENOMEM;
 }

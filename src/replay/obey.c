@@ -137,7 +137,7 @@ say_failure(const struct worker *worker, char *ret_reason, size_t reason_size)
 }
 
 static bool
-execute(struct obey *obey, char *ret_reason, size_t reason_size)
+execute_batch(struct obey *obey, char *ret_reason, size_t reason_size)
 {
     struct worker *worker = obey->worker;
     uint32_t done = 0;
@@ -186,7 +186,7 @@ obey_group(struct obey *obey, struct slice commands, uint64_t position,
                            bad);
             return false;
         }
-        if (!execute(obey, ret_reason, reason_size)) {
+        if (!execute_batch(obey, ret_reason, reason_size)) {
             return false;
         }
     }

@@ -136,7 +136,7 @@ on_drained(void *ctx, struct link *link)
 }
 
 static void
-on_closed(void *ctx, struct link *link, int error, const char *reason)
+on_follower_closed(void *ctx, struct link *link, int error, const char *reason)
 {
     struct follower *follower = ctx;
     struct replication *r = follower->r;
@@ -152,9 +152,9 @@ on_closed(void *ctx, struct link *link, int error, const char *reason)
     figures_settle(r);
 }
 
-static const struct link_hooks follower_hooks = { .bytes = on_bytes,
-                                                  .drained = on_drained,
-                                                  .closed = on_closed };
+static const struct link_hooks follower_hooks = {
+    .bytes = on_bytes, .drained = on_drained, .closed = on_follower_closed
+};
 
 /* ---- hooks of the primary's side ----------------------------------------- */
 
@@ -361,8 +361,9 @@ followers_sync_ended(void *ctx, int error)
 /* ---- new replicas -------------------------------------------------------- */
 
 static void
-describe(const struct follower *follower, const struct handover *handover,
-         struct primary_hello *ret_hello)
+describe_follower(const struct follower *follower,
+                  const struct handover *handover,
+                  struct primary_hello *ret_hello)
 {
     memset(ret_hello, 0, sizeof(*ret_hello));
     ret_hello->id = follower->id;
@@ -393,7 +394,7 @@ attach(struct follower *follower, const struct handover *handover)
 
     follower->next = r->followers;
     r->followers = follower;
-    describe(follower, handover, &hello);
+    describe_follower(follower, handover, &hello);
     if (!primary_attach(r->primary, &hello, replication_now_ms())) {
         grace_look(r);
         return false;

@@ -71,8 +71,8 @@ on_link(void *ctx)
 }
 
 static void
-dial(void *ctx, uint64_t number, const char *host, unsigned port,
-     uint64_t timeout_ms)
+dial_primary(void *ctx, uint64_t number, const char *host, unsigned port,
+             uint64_t timeout_ms)
 {
     struct replication *r = ctx;
 
@@ -595,7 +595,7 @@ learn(void *ctx, uint64_t fingerprint, const char *digits)
     return learned;
 }
 
-const struct replica_hooks following_hooks = { .dial = dial,
+const struct replica_hooks following_hooks = { .dial = dial_primary,
                                                .send = send_bytes,
                                                .close = close_link,
                                                .pause = pause_link,

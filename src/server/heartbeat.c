@@ -39,7 +39,7 @@ find_silent(const struct server *server)
 
 /* A mailbox that is full is that of a loop that hangs: it stays silent. */
 static void
-ask(struct server *server)
+ask_loops(struct server *server)
 {
     struct heartbeat *beat = &server->heartbeat;
 
@@ -78,7 +78,7 @@ on_beat(uv_timer_t *timer)
                   silent > 0 ? "an event loop" : "a thread of the journal",
                   silent);
     }
-    ask(server);
+    ask_loops(server);
 }
 
 void
@@ -101,7 +101,7 @@ heartbeat_start(struct server *server)
     }
     (void)systemd_notify("WATCHDOG=1");
     (void)journal_answers(persist_journal(server->persist));
-    ask(server);
+    ask_loops(server);
     server->heartbeat.beat_ns = clock_mono_ns();
     CHECK(uv_timer_start(timer, on_beat, every_ms, every_ms) == 0);
 }

@@ -112,7 +112,8 @@ convert(const char *path)
 
 /* Prints what --help and the other actions asked for. */
 static int
-answer(const struct conf_args *args, struct conf *conf, int argc, char **argv)
+answer_action(const struct conf_args *args, struct conf *conf, int argc,
+              char **argv)
 {
     int status = SERVER_EXIT_STOPPED;
 
@@ -195,7 +196,7 @@ main(int argc, char **argv)
         return SERVER_EXIT_MISTAKE;
     }
     if (args.action != CONF_ACTION_RUN) {
-        int code = answer(&args, &conf, argc, argv);
+        int code = answer_action(&args, &conf, argc, argv);
 
         conf_fini(&conf);
         conf_fini(&given);

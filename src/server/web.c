@@ -227,7 +227,7 @@ send_ready(struct web *web, struct http_reply *reply)
 /* ---- requests ------------------------------------------------------------ */
 
 static void
-answer(void *ctx, const struct http_head *head, struct http_reply *reply)
+answer_path(void *ctx, const struct http_head *head, struct http_reply *reply)
 {
     struct web *web = ctx;
 
@@ -276,7 +276,7 @@ web_start(struct web *web)
     struct server *server = web->server;
 
     if (server->listeners.has_metrics) {
-        http_start(&web->http, &server->loops[0], answer, web);
+        http_start(&web->http, &server->loops[0], answer_path, web);
         server->listeners.http = &web->http;
     }
 }

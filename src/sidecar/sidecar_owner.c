@@ -91,8 +91,8 @@ set_leaving(struct sidecar_mode *mode, uint64_t until_ms)
 
 /* For operators. */
 static void
-describe(struct sidecar_mode *mode, struct cluster_view *view,
-         const struct sidecar_map *map)
+describe_view(struct sidecar_mode *mode, struct cluster_view *view,
+              const struct sidecar_map *map)
 {
     view_set_silent(view, map->silent);
     view_set_waiting(view, map->waiting, map->waits_for);
@@ -114,7 +114,7 @@ publish_again(struct sidecar_mode *mode, const struct sidecar_map *map)
         return false;
     }
     gate_raise(gate_of(mode), 0);
-    describe(mode, view, map);
+    describe_view(mode, view, map);
     set_leaving(mode, map->leaving_until_ms);
     gate_lower(gate_of(mode), 0);
     sidecar_inquiry_publish(mode->inquiry, sidecar_holdings(mode->sidecar));
@@ -141,7 +141,7 @@ publish(void *ctx, const struct sidecar_map *map)
     }
     mode->remade = false;
     gate_raise(gate_of(mode), 0);
-    describe(mode, view, map);
+    describe_view(mode, view, map);
     set_leaving(mode, map->leaving_until_ms);
     mode->cluster.view = mode->view_shown = view;
     gate_lower(gate_of(mode), 0);
@@ -259,7 +259,7 @@ store(void *ctx)
 /* ---- questions ----------------------------------------------------------- */
 
 static void
-ask(void *ctx, const struct sidecar_ask *question)
+ask_node(void *ctx, const struct sidecar_ask *question)
 {
     struct sidecar_mode *mode = ctx;
     const struct view_node *node = find_node(mode, question->node);
@@ -366,7 +366,7 @@ is_empty(const struct sidecar_mode *mode, const struct slot_set *set)
 /* A first key that comes between the look and the fence would be lost: then the
  * other server asks again. Else it would send clients here, and back. */
 static void
-answer(struct sidecar_mode *mode, struct fence_order *order)
+answer_order(struct sidecar_mode *mode, struct fence_order *order)
 {
     bool empty = order->ask.question == SIDECAR_ASK_FENCE_EMPTY &&
                  is_empty(mode, &order->set);
@@ -473,7 +473,7 @@ sidecar_owner_fence(struct sidecar_mode *mode)
         } else if (order->ask.question == SIDECAR_ASK_LET_GO) {
             sidecar_let_go_order(mode, order);
         } else {
-            answer(mode, order);
+            answer_order(mode, order);
         }
         order->next = mode->fenced;
         mode->fenced = order;
@@ -653,7 +653,7 @@ const struct sidecar_hooks sidecar_owner_hooks = { .publish = publish,
                                                    .has = has,
                                                    .disk = disk,
                                                    .store = store,
-                                                   .ask = ask,
+                                                   .ask = ask_node,
                                                    .has_keys = has_keys,
                                                    .pull = begin_pull,
                                                    .pull_until = end_pull,

@@ -264,7 +264,7 @@ adopt(struct adoption *adoption, const struct key *key)
 }
 
 static void
-note(void *ctx, const struct key *key, uint64_t expires_at_ms)
+note_key(void *ctx, const struct key *key, uint64_t expires_at_ms)
 {
     struct adoption *adoption = ctx;
 
@@ -282,7 +282,7 @@ scan(struct adoption *adoption)
     adoption->at = 0;
     gate_enter(gate, 0);
     adoption->cursor = slot_keys_scan(adoption->fresh, 0, adoption->slots,
-                                      adoption->cursor, note, adoption);
+                                      adoption->cursor, note_key, adoption);
     gate_leave(gate, 0);
     adoption->scanned = adoption->cursor == 0;
     return !adoption->found.failed ||

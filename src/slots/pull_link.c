@@ -37,8 +37,8 @@ may_write(const struct pull *pull)
 /* ---- the link ------------------------------------------------------------ */
 
 static void
-dial(void *ctx, uint64_t number, const char *host, unsigned port,
-     uint64_t timeout_ms)
+dial_source(void *ctx, uint64_t number, const char *host, unsigned port,
+            uint64_t timeout_ms)
 {
     struct pull *pull = ctx;
 
@@ -364,7 +364,7 @@ learn(void *ctx, uint64_t fingerprint, const char *digits)
                          digits);
 }
 
-const struct replica_hooks pull_link_hooks = { .dial = dial,
+const struct replica_hooks pull_link_hooks = { .dial = dial_source,
                                                .send = send_bytes,
                                                .close = close_link,
                                                .pause = pause_link,

@@ -47,7 +47,7 @@ describe_pull(const struct pull_progress *pull, struct buf *text)
 }
 
 static void
-describe(void *ctx, struct buf *text)
+describe_figures(void *ctx, struct buf *text)
 {
     struct slot_figures *figures = ctx;
     const struct cluster *cluster = figures->service->cluster;
@@ -122,7 +122,7 @@ slot_figures_new(struct service *service, const struct pull *pull,
     figures->now = pull;
     figures->drop = drop;
     CHECK(pthread_mutex_init(&figures->mutex, NULL) == 0);
-    service->slots = (struct slot_calls){ .describe = describe,
+    service->slots = (struct slot_calls){ .describe = describe_figures,
                                           .transfers = show_transfers,
                                           .ctx = figures };
     return figures;

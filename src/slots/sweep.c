@@ -37,7 +37,7 @@ sweep_next(const struct buf *list, size_t *at, struct key *ret_key)
 }
 
 static void
-note(void *ctx, const struct key *key, uint64_t expires_at_ms)
+note_key(void *ctx, const struct key *key, uint64_t expires_at_ms)
 {
     struct sweep *sweep = ctx;
 
@@ -72,8 +72,8 @@ sweep_step(struct sweep *sweep, char *ret_reason, size_t reason_size)
     size_t at = 0;
 
     buf_reset(&sweep->found, KEPT_BYTES);
-    sweep->cursor =
-        slot_keys_scan(sweep->ks, 0, sweep->slots, sweep->cursor, note, sweep);
+    sweep->cursor = slot_keys_scan(sweep->ks, 0, sweep->slots, sweep->cursor,
+                                   note_key, sweep);
     if (sweep->found.failed) {
         (void)snprintf(ret_reason, reason_size, "there is no memory");
         return false;

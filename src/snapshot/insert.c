@@ -49,8 +49,8 @@ select_key(struct insert *insert, const struct snapshot_record *record,
 /* Returns false if there is no memory. The keyspace or nobody owns the filter
  * then. */
 static bool
-put(struct insert *insert, const struct key *key,
-    const struct snapshot_record *record, struct bloom *bloom)
+put_filter(struct insert *insert, const struct key *key,
+           const struct snapshot_record *record, struct bloom *bloom)
 {
     struct entry *entry;
 
@@ -87,7 +87,7 @@ insert_filter(void *ctx, const struct snapshot_record *record,
     if (entry != NULL) {
         keyspace_remove(insert->keyspace, &key, entry);
     }
-    return put(insert, &key, record, bloom) ||
+    return put_filter(insert, &key, record, bloom) ||
            fail(insert, "not enough memory");
 }
 

@@ -289,7 +289,7 @@ make_item(const struct records *records, struct maker *maker,
 /* Makes filters until all records are claimed. A record that was claimed before
  * a wrong one is made even so: it may be the first wrong one. */
 static void
-make(void *ctx, unsigned number)
+make_filters(void *ctx, unsigned number)
 {
     const struct records *records = ctx;
     struct record_batch *batch = records->making;
@@ -321,7 +321,7 @@ begin_making(struct records *records, struct record_batch *batch)
     atomic_store(&batch->claimed, 0);
     atomic_store(&batch->failed, false);
     records->making = batch;
-    crew_begin(records->crew, make, records);
+    crew_begin(records->crew, make_filters, records);
 }
 
 /* Frees the filters from one record on. */
@@ -342,7 +342,7 @@ end_making(struct records *records)
 {
     const struct maker *first = NULL;
 
-    crew_end(records->crew, make, records);
+    crew_end(records->crew, make_filters, records);
     for (unsigned i = 0; i < crew_size(records->crew); i++) {
         const struct maker *maker = &records->makers[i];
 

@@ -92,7 +92,7 @@ write_out(struct snapshot_writer *writer, const void *data, size_t len)
 
 /* Writes bytes, through the tail; does nothing after a failure. */
 static void
-put(struct snapshot_writer *writer, const void *data, size_t len)
+put_data(struct snapshot_writer *writer, const void *data, size_t len)
 {
     if (writer->error != 0) {
         return;
@@ -124,7 +124,7 @@ begin_section(struct snapshot_writer *writer, enum section_type type,
     put_u16(head + SECTION_AT_ZERO, 0);
     put_u64(head + SECTION_AT_ORDINAL, writer->sections++);
     put_u64(head + SECTION_AT_BYTES, payload_bytes);
-    put(writer, head, SECTION_HEAD_BYTES);
+    put_data(writer, head, SECTION_HEAD_BYTES);
     return section_seed(head, writer->file_key);
 }
 
@@ -136,7 +136,7 @@ put_section(struct snapshot_writer *writer, enum section_type type, size_t len)
 
     put_u64(writer->payload + len,
             XXH3_64bits_withSeed(writer->payload, len, seed));
-    put(writer, writer->payload, len + SECTION_HASH_BYTES);
+    put_data(writer, writer->payload, len + SECTION_HASH_BYTES);
 }
 
 static void
@@ -144,7 +144,7 @@ put_hashed(struct snapshot_writer *writer, XXH3_state_t *hash, const void *data,
            size_t len)
 {
     (void)XXH3_64bits_update(hash, data, len);
-    put(writer, data, len);
+    put_data(writer, data, len);
 }
 
 static void
@@ -153,7 +153,7 @@ end_section(struct snapshot_writer *writer, const XXH3_state_t *hash)
     uint8_t bytes[SECTION_HASH_BYTES];
 
     put_u64(bytes, XXH3_64bits_digest(hash));
-    put(writer, bytes, sizeof(bytes));
+    put_data(writer, bytes, sizeof(bytes));
 }
 
 /* Begins a section whose payload put_hashed writes; end_section ends it. */
@@ -648,7 +648,7 @@ put_header(struct snapshot_writer *writer, uint32_t databases,
     put_u64(header + HEADER_AT_KEYS, stamp->keys);
     put_u64(header + HEADER_AT_FILE_KEY, writer->file_key);
     put_u64(header + HEADER_AT_HASH, XXH3_64bits(header, HEADER_AT_HASH));
-    put(writer, header, sizeof(header));
+    put_data(writer, header, sizeof(header));
 }
 
 static void

@@ -352,8 +352,8 @@ drop_keyspace(struct transfer *transfer)
 }
 
 static void
-describe(const struct transfer *transfer, const struct snapshot_error *error,
-         char *to, size_t size)
+describe_error(const struct transfer *transfer,
+               const struct snapshot_error *error, char *to, size_t size)
 {
     unsigned long long offset = error->offset;
     unsigned long long keys = error->record;
@@ -416,7 +416,7 @@ run_transfer(void *arg)
                                   &transfer->progress, &error);
     insert_fini(&transfer->insert);
     if (status != SNAPSHOT_OK) {
-        describe(transfer, &error, reason, sizeof(reason));
+        describe_error(transfer, &error, reason, sizeof(reason));
         drop_keyspace(transfer);
     }
     end_copy(transfer, status == SNAPSHOT_OK);

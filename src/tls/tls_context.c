@@ -366,7 +366,7 @@ tls_certificate_name(enum tls_certificate certificate)
 }
 
 static void
-describe(X509 *certificate, struct tls_validity *ret_validity)
+describe_certificate(X509 *certificate, struct tls_validity *ret_validity)
 {
     BIGNUM *number = NULL;
     char *digits = NULL;
@@ -408,7 +408,7 @@ describe_authority(SSL_CTX *ctx, struct tls_validity *ret_validity)
             first = each;
         }
     }
-    describe(first, ret_validity);
+    describe_certificate(first, ret_validity);
     (void)X509_STORE_unlock(SSL_CTX_get_cert_store(ctx));
 }
 
@@ -422,12 +422,12 @@ tls_contexts_validity(struct tls_contexts *contexts,
     CHECK(pthread_mutex_lock(&contexts->mutex) == 0);
     any = contexts->server != NULL ? contexts->server : contexts->dial;
     if (contexts->server != NULL) {
-        describe(SSL_CTX_get0_certificate(contexts->server),
-                 &ret_all[TLS_SERVER_CERTIFICATE]);
+        describe_certificate(SSL_CTX_get0_certificate(contexts->server),
+                             &ret_all[TLS_SERVER_CERTIFICATE]);
     }
     if (contexts->dial != NULL) {
-        describe(SSL_CTX_get0_certificate(contexts->dial),
-                 &ret_all[TLS_CLIENT_CERTIFICATE]);
+        describe_certificate(SSL_CTX_get0_certificate(contexts->dial),
+                             &ret_all[TLS_CLIENT_CERTIFICATE]);
     }
     if (any != NULL) {
         describe_authority(any, &ret_all[TLS_AUTHORITY]);

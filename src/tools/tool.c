@@ -364,7 +364,7 @@ percent(const struct tool *tool)
 
 /* Writes "12 of 34 MiB, 5 MiB/s, 0:04 left". */
 static void
-describe(const struct tool *tool, uint64_t now_ns, char *ret_text)
+describe_progress(const struct tool *tool, uint64_t now_ns, char *ret_text)
 {
     const char *unit = tool->unit == TOOL_UNIT_MIB ? "MiB" : "items";
     uint64_t scale = tool->unit == TOOL_UNIT_MIB ? 1U << 20 : 1;
@@ -427,7 +427,7 @@ tool_bar_add(struct tool *tool, uint64_t count)
     if (tool->unit == TOOL_UNIT_NONE || !is_due(tool)) {
         return;
     }
-    describe(tool, clock_mono_ns(), text);
+    describe_progress(tool, clock_mono_ns(), text);
     if (!tool->bar || tool->total == 0) {
         draw(tool, text);
         return;

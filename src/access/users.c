@@ -287,7 +287,7 @@ users_draft_free(struct users_draft *draft)
 }
 
 static bool
-grow(struct users_draft *draft)
+grow_draft(struct users_draft *draft)
 {
     size_t capacity = draft->capacity > 0 ? 2 * draft->capacity : 8;
     struct user **list;
@@ -314,7 +314,8 @@ users_draft_add(struct users_draft *draft, struct slice name,
         return NULL;
     }
     user = user_try_new(name);
-    if (user == NULL || !grow(draft) || !map_put(&draft->by_name, name, user)) {
+    if (user == NULL || !grow_draft(draft) ||
+        !map_put(&draft->by_name, name, user)) {
         user_unref(user);
         *ret_no_memory = true;
         return NULL;

@@ -22,7 +22,7 @@ struct map_node {
 
 /* Returns the pointer to this name's node, or the end of its chain. */
 static struct map_node **
-place_of(const struct map *map, struct slice name, uint64_t hash)
+place_of_name(const struct map *map, struct slice name, uint64_t hash)
 {
     struct map_node **at = &map->buckets[linear_bucket(map->used, hash)];
 
@@ -56,7 +56,7 @@ resize(struct map *map, size_t capacity)
 
 /* Without memory for another bucket chains only become longer. */
 static void
-grow(struct map *map)
+grow_buckets(struct map *map)
 {
     uint64_t bit;
     struct map_node **stay;
@@ -114,7 +114,7 @@ void *
 map_find(const struct map *map, struct slice name)
 {
     struct map_node *node =
-        map->count > 0 ? *place_of(map, name, hash_name(name)) : NULL;
+        map->count > 0 ? *place_of_name(map, name, hash_name(name)) : NULL;
 
     return node != NULL ? node->value : NULL;
 }
@@ -144,7 +144,7 @@ map_put(struct map *map, struct slice name, void *value)
     if (!begin_buckets(map)) {
         return false;
     }
-    at = place_of(map, name, hash);
+    at = place_of_name(map, name, hash);
     if (*at != NULL) {
         (*at)->value = value;
         return true;
@@ -160,7 +160,7 @@ map_put(struct map *map, struct slice name, void *value)
     }
     *at = node;
     map->count++;
-    grow(map);
+    grow_buckets(map);
     return true;
 }
 
@@ -174,7 +174,7 @@ map_remove(struct map *map, struct slice name)
     if (map->count == 0) {
         return NULL;
     }
-    at = place_of(map, name, hash_name(name));
+    at = place_of_name(map, name, hash_name(name));
     node = *at;
     if (node == NULL) {
         return NULL;

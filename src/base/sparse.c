@@ -86,7 +86,7 @@ find_mapping(const char *ptr)
 
 /* False without memory. */
 static bool
-make_room(void)
+make_mapping_room(void)
 {
     struct mapping *old = sparse.slot;
     size_t slots = sparse.slots, more = slots > 0 ? 2 * slots : FEWEST;
@@ -135,7 +135,7 @@ sparse_watch(void *ptr, size_t bytes)
     bool watched;
 
     pthread_mutex_lock(&sparse.mutex);
-    watched = sparse.page_map >= 0 && make_room();
+    watched = sparse.page_map >= 0 && make_mapping_room();
     if (watched) {
         *find_mapping(ptr) = (struct mapping){ ptr, huge_round(bytes) };
         sparse.count++;
@@ -275,7 +275,7 @@ take_next(struct mapping *ret_mapping)
 /* Looks at mappings until one turn's work is done. False: it has come to the
  * last one. */
 static bool
-look(void)
+look_at_mappings(void)
 {
     struct mapping mapping;
     size_t counted = 0;
@@ -337,7 +337,7 @@ run_rounds(void *arg)
             before = faults();
         }
         if (in_round) {
-            in_round = look();
+            in_round = look_at_mappings();
         }
     }
     return NULL;

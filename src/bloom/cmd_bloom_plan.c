@@ -88,7 +88,7 @@ struct planning {
 };
 
 static void
-forget(void *state)
+forget_plan(void *state)
 {
     struct planning *planning = state;
 
@@ -173,7 +173,7 @@ plan(struct request *req, const struct bloom_params *params,
     if (err == OK) {
         put_plan(req, params, first, planning);
     }
-    return request_end_piece(req, err, planning, forget,
+    return request_end_piece(req, err, planning, forget_plan,
                              planning->layers.capacity);
 }
 

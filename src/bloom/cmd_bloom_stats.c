@@ -67,7 +67,7 @@ struct work {
 };
 
 static void
-forget(void *state)
+forget_work(void *state)
 {
     struct work *work = state;
 
@@ -211,5 +211,6 @@ cmd_bf_stats(struct request *req)
     if (err == OK) {
         put_stats(req, &entry->bloom, work);
     }
-    return request_end_piece(req, err, work, forget, work->layers.capacity);
+    return request_end_piece(req, err, work, forget_work,
+                             work->layers.capacity);
 }

@@ -39,7 +39,7 @@ struct preparing {
 };
 
 static void
-drop(struct preparing *preparing)
+drop_made(struct preparing *preparing)
 {
     filling_fini(&preparing->filling, &preparing->env);
     if (preparing->made.bloom != NULL) {
@@ -51,7 +51,7 @@ drop(struct preparing *preparing)
 static void
 preparing_free(void *state)
 {
-    drop(state);
+    drop_made(state);
     mem_free_lines(state, sizeof(struct preparing));
 }
 
@@ -238,7 +238,7 @@ fill_foreign_step(struct preparing *preparing, struct slice payload)
     if (status != BLOOM_OK) {
         bool held = preparing->made.sum_holds;
 
-        drop(preparing);
+        drop_made(preparing);
         preparing->made.status = status;
         preparing->made.sum_holds = held;
     }
@@ -414,7 +414,7 @@ prepare_from(struct request *req, size_t source_at, uint64_t limit_bytes)
     }
     while (preparing->stage == FILLING) {
         if (!copy_step(req, &key, preparing)) {
-            drop(preparing);
+            drop_made(preparing);
             preparing->stage = NOTHING;
         } else if (preparing->stage == FILLING && request_is_late(req)) {
             return false;

@@ -217,7 +217,7 @@ cut_is_certain(struct cut *cut)
 /* ---- writing ------------------------------------------------------------- */
 
 static void
-show(struct cut *cut, const char *out, const char *kind)
+show_cut(struct cut *cut, const char *out, const char *kind)
 {
     struct check *check = cut->check;
 
@@ -260,7 +260,7 @@ cut_increment(void *ctx, const char *path, const char *out)
         return false;
     }
     tool_bar_end(&cut->check->tool);
-    show(cut, out, "increment");
+    show_cut(cut, out, "increment");
     return true;
 }
 
@@ -345,7 +345,7 @@ cut_journal(void *ctx, const char *path, const char *out,
         return false;
     }
     tool_bar_end(&cut->check->tool);
-    show(cut, out, "journal");
+    show_cut(cut, out, "journal");
     return true;
 }
 

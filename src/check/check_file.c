@@ -286,7 +286,7 @@ check_file_open(struct check *check, const char *path, int *ret_fd)
 
 /* Writes text from a signal handler. */
 static void
-say(const char *text)
+say_text(const char *text)
 {
     size_t len = strlen(text);
 
@@ -312,7 +312,7 @@ say_number(uint64_t value)
         *--at = (char)('0' + value % 10);
         value /= 10;
     } while (value > 0);
-    say(at);
+    say_text(at);
 }
 
 /* Replaces a page that cannot be read by zeros. They count as damage like any
@@ -334,20 +334,20 @@ on_bus_error(int number, siginfo_t *info, void *context)
             zeros = mmap(zeros, page, PROT_READ,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
             if (zeros != MAP_FAILED && unreadable++ < COMPLAINTS_MAX) {
-                say(program);
-                say(": ");
-                say(maps[i].path);
-                say(": cannot be read at offset ");
+                say_text(program);
+                say_text(": ");
+                say_text(maps[i].path);
+                say_text(": cannot be read at offset ");
                 say_number(at - begin);
-                say(": I/O error, or the file was cut meanwhile\n");
+                say_text(": I/O error, or the file was cut meanwhile\n");
             }
             if (zeros != MAP_FAILED) {
                 return;
             }
         }
     }
-    say(program);
-    say(": I/O error\n");
+    say_text(program);
+    say_text(": I/O error\n");
     _exit(CHECK_UNREADABLE);
 }
 

@@ -206,7 +206,7 @@ is(const char *word, const char *option)
 }
 
 static void
-cut(struct check *check, const char *const *words)
+cut_log(struct check *check, const char *const *words)
 {
     struct check_target target;
 
@@ -257,7 +257,7 @@ run_subcommand(struct check *check, const struct tool_interface *interface,
     } else if (is(what, "salvage") && count == 3) {
         check_salvage(check, words[1], words[2]);
     } else if (is(what, "truncate-to") && count == 4) {
-        cut(check, words);
+        cut_log(check, words);
     } else if (is(what, "backup") && count == 3 && check->tar &&
                is(words[2], CHECK_STREAM_NAME)) {
         check_backup_stream(check, words[1]);

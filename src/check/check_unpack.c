@@ -261,7 +261,7 @@ place_inner(const struct unpack *unpack, struct slice folder, const char *name)
 }
 
 static enum place
-place_of(struct unpack *unpack)
+place_of_file(struct unpack *unpack)
 {
     const char *name = unpack->entry.name;
     const char *slash = strchr(name, '/');
@@ -306,7 +306,7 @@ is_snapshot(struct unpack *unpack, const char *path)
 static bool
 unpack_entry(struct unpack *unpack)
 {
-    enum place place = unpack->ended ? PLACE_FOREIGN : place_of(unpack);
+    enum place place = unpack->ended ? PLACE_FOREIGN : place_of_file(unpack);
     char to[CHECK_PATH_MAX];
 
     if (!check_file_join(unpack->made->check, unpack->out, unpack->entry.name,

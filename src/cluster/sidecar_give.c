@@ -300,7 +300,8 @@ sidecar_give_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
 
 /* Holds these slots no more. Their keys go later. */
 static void
-forget(struct sidecar *sidecar, const struct slot_set *set, uint64_t now_ms)
+forget_slots(struct sidecar *sidecar, const struct slot_set *set,
+             uint64_t now_ms)
 {
     sidecar_hold(sidecar, set, 0, 0);
     slot_set_subtract(&sidecar->fenced, set);
@@ -333,7 +334,7 @@ sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
     if (slot_set_is_empty(&set)) {
         return;
     }
-    forget(sidecar, &set, now_ms);
+    forget_slots(sidecar, &set, now_ms);
     log_notice("cluster.sidecar", "gave slots away", "slots=%u",
                slot_set_count(&set));
 }
@@ -390,7 +391,7 @@ void
 sidecar_give_gone(struct sidecar *sidecar, const struct slot_set *set,
                   uint64_t now_ms)
 {
-    forget(sidecar, set, now_ms);
+    forget_slots(sidecar, set, now_ms);
     slot_set_subtract(&sidecar->waiting, set);
     log_warn("cluster.sidecar", "an operator has let slots go", "slots=%u",
              slot_set_count(set));

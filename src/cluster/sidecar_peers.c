@@ -33,7 +33,7 @@ index_peer(struct sidecar *sidecar, struct sidecar_peer *peer)
 
 /* Makes room for one more; the others move. */
 static void
-grow(struct sidecar *sidecar)
+grow_peers(struct sidecar *sidecar)
 {
     size_t room = sidecar->peer_room * 2 + 16;
     struct sidecar_peer *more = mem_zalloc(room * sizeof(*more));
@@ -62,7 +62,7 @@ take_index(struct sidecar *sidecar)
     }
     CHECK(sidecar->peer_count < PEER_NONE);
     if (sidecar->peer_count == sidecar->peer_room) {
-        grow(sidecar);
+        grow_peers(sidecar);
     }
     return (uint16_t)sidecar->peer_count++;
 }
@@ -118,7 +118,7 @@ mark_slots(const struct sidecar *sidecar, bool *named)
 }
 
 static void
-forget(struct sidecar *sidecar, uint16_t at)
+forget_peer(struct sidecar *sidecar, uint16_t at)
 {
     struct sidecar_peer *peer = &sidecar->peers[at];
 
@@ -146,7 +146,7 @@ sidecar_peers_forget(struct sidecar *sidecar)
         const struct sidecar_peer *peer = &sidecar->peers[at];
 
         if (peer->id[0] != '\0' && !named[at] && peer->number == 0) {
-            forget(sidecar, (uint16_t)at);
+            forget_peer(sidecar, (uint16_t)at);
         }
     }
     mem_free(named);

@@ -50,7 +50,7 @@ is_at_leader(const struct sidecar *sidecar, const char *leader, unsigned slot)
 }
 
 static void
-say(const struct sidecar *sidecar, const char *leader, uint64_t now_ms)
+say_waiting(const struct sidecar *sidecar, const char *leader, uint64_t now_ms)
 {
     unsigned at = 0;
     unsigned first = 0;
@@ -123,7 +123,7 @@ may_go(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
     }
     if (now_ms - sidecar->said_ms >= SAY_MS) {
         sidecar->said_ms = now_ms;
-        say(sidecar, leader, now_ms);
+        say_waiting(sidecar, leader, now_ms);
     }
     return false;
 }

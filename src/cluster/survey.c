@@ -204,7 +204,7 @@ ask_peer(struct sidecar *sidecar, uint16_t at)
 }
 
 static void
-make_room(struct sidecar_survey *survey, size_t count)
+make_asked_room(struct sidecar_survey *survey, size_t count)
 {
     survey->asked_count = 0;
     if (survey->asked_room < count) {
@@ -227,7 +227,7 @@ begin_round(struct sidecar *sidecar, uint64_t now_ms)
     survey->began_of = sidecar->topologies;
     survey->same = 0;
     survey->differs = false;
-    make_room(survey, topology->count);
+    make_asked_room(survey, topology->count);
     for (size_t i = 0; i < topology->count; i++) {
         if ((int)i != topology->myself) {
             ask_peer(sidecar, sidecar_peer_of(sidecar, topology->nodes[i].id));

@@ -83,7 +83,7 @@ copy_text(char *to, struct slice text)
 /* Cuts what stands before the first SEPARATOR off the front, and drops the
  * separator; all of the text if there is none. */
 static struct slice
-cut(struct slice *text, char separator)
+cut_word(struct slice *text, char separator)
 {
     const char *end =
         text->len > 0 ? memchr(text->data, separator, text->len) : NULL;
@@ -112,9 +112,9 @@ parse_port(struct slice text, unsigned *ret_port)
 static bool
 parse_address(struct slice text, struct topology_node *node)
 {
-    struct slice bus = cut(&text, ',');
-    struct slice address = cut(&bus, '@');
-    struct slice hostname = cut(&text, ',');
+    struct slice bus = cut_word(&text, ',');
+    struct slice address = cut_word(&bus, '@');
+    struct slice hostname = cut_word(&text, ',');
     const char *colon =
         address.len > 0 ? memrchr(address.data, ':', address.len) : NULL;
     struct slice host;
@@ -156,7 +156,7 @@ parse_flags(struct slice text, uint32_t *ret_flags, bool *ret_ignored)
     uint32_t flags = 0;
 
     while (text.len > 0) {
-        struct slice word = cut(&text, ',');
+        struct slice word = cut_word(&text, ',');
 
         for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
             if (slice_equal(word, slice_of(words[i].word))) {
@@ -179,7 +179,7 @@ static bool
 split_line(struct slice text, struct line *line)
 {
     for (int i = 0; i < FIELDS; i++) {
-        line->field[i] = cut(&text, ' ');
+        line->field[i] = cut_word(&text, ' ');
         if (line->field[i].len == 0) {
             return false;
         }
@@ -285,7 +285,7 @@ static bool
 parse_mark(struct parser *parser, struct slice text)
 {
     struct topology *topology = parser->topology;
-    struct slice slot = cut(&text, '-');
+    struct slice slot = cut_word(&text, '-');
     struct topology_mark mark = { .node = TOPOLOGY_NOBODY };
     uint64_t number;
     int node;
@@ -324,7 +324,7 @@ parse_slots(struct parser *parser, const struct line *line, size_t index)
     struct slice rest = line->slots;
 
     while (rest.len > 0) {
-        struct slice word = cut(&rest, ' ');
+        struct slice word = cut_word(&rest, ' ');
         unsigned first;
         unsigned last;
 
@@ -396,7 +396,7 @@ parse_info(struct parser *parser, struct slice info)
     struct slice line;
 
     while (slice_next_line(&info, &line)) {
-        struct slice name = cut(&line, ':');
+        struct slice name = cut_word(&line, ':');
         bool good = true;
 
         if (slice_equal(name, slice_lit("cluster_state"))) {
@@ -485,7 +485,7 @@ static void
 strip_line(struct slice line, struct buf *out)
 {
     for (int i = 0; line.len > 0 && i < FIELDS; i++) {
-        struct slice field = cut(&line, ' ');
+        struct slice field = cut_word(&line, ' ');
 
         if (i != 4 && i != 5) {
             buf_append_slice(out, field);
@@ -510,7 +510,7 @@ topology_strip(struct slice nodes, struct slice info, struct slice myid,
     }
     while (slice_next_line(&info, &line)) {
         struct slice rest = line;
-        struct slice name = cut(&rest, ':');
+        struct slice name = cut_word(&rest, ':');
 
         if (slice_equal(name, slice_lit("cluster_state")) ||
             slice_equal(name, slice_lit("cluster_current_epoch")) ||

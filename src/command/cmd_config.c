@@ -327,7 +327,7 @@ rewrite_ended(struct request *req, const struct conf_file_job *job)
 }
 
 static void
-forget(void *job)
+forget_job(void *job)
 {
     conf_file_forget(job);
 }
@@ -369,7 +369,7 @@ cmd_config_rewrite(struct request *req)
         req->session->wait = err == ERR_AGAIN ? CONN_FOR_EVENT : CONN_RUNS;
         return err;
     }
-    request_wait(req, job, forget);
+    request_wait(req, job, forget_job);
     return ERR_AGAIN;
 }
 

@@ -175,7 +175,7 @@ answer_order(struct request *req, const struct fence_order *order)
 }
 
 static void
-drop(void *order)
+drop_order(void *order)
 {
     fence_order_drop(order);
 }
@@ -189,7 +189,7 @@ order(struct request *req, const struct sidecar_ask *ask)
     if (order == NULL) {
         return ERR_NOMEM;
     }
-    request_pause(req, order, drop);
+    request_pause(req, order, drop_order);
     req->service->sidecar.fence(req->service->sidecar.ctx, order);
     return OK;
 }

@@ -118,7 +118,7 @@ show_all(struct request *req, uint64_t count)
 }
 
 static enum err
-show(struct request *req, struct slice number)
+show_entries(struct request *req, struct slice number)
 {
     int64_t count;
 
@@ -153,8 +153,8 @@ cmd_slowlog_get(struct request *req)
     if (args_left(&req->args) > 1) {
         return help_wrong_subcommand(req);
     }
-    return show(req, args_left(&req->args) == 1 ? args_bytes(&req->args)
-                                                : slice_lit("10"));
+    return show_entries(req, args_left(&req->args) == 1 ? args_bytes(&req->args)
+                                                        : slice_lit("10"));
 }
 
 enum err
@@ -177,7 +177,7 @@ cmd_commandlog_get(struct request *req)
 {
     enum err err = check_type(req, req->argv[3]);
 
-    return err == OK ? show(req, req->argv[2]) : err;
+    return err == OK ? show_entries(req, req->argv[2]) : err;
 }
 
 enum err

@@ -330,7 +330,7 @@ struct joined {
 
 /* Returns the place in the union of a part's layer; NULL: it is not live. */
 static struct layer *
-place_of(struct joined *joined, const struct bloom *part, uint32_t index)
+place_of_layer(struct joined *joined, const struct bloom *part, uint32_t index)
 {
     uint64_t age =
         bloom_layers_const(part)[index].age + joined->turn - ageing_turn(part);
@@ -391,7 +391,7 @@ count_part(struct joined *joined, const struct bloom *part)
     const struct layer *layers = bloom_layers_const(part);
 
     for (uint32_t i = 0; i < part->count; i++) {
-        struct layer *place = place_of(joined, part, i);
+        struct layer *place = place_of_layer(joined, part, i);
 
         if (place == NULL) {
             continue;
@@ -421,7 +421,7 @@ free_lines(struct joined *joined, const struct bloom_env *env)
     struct layer *layers = row_layers(&joined->row);
 
     for (uint32_t i = 0; i < joined->into->count; i++) {
-        struct layer *place = place_of(joined, joined->into, i);
+        struct layer *place = place_of_layer(joined, joined->into, i);
 
         if (place != NULL) {
             place->lines = NULL; /* they are its own */
@@ -496,7 +496,7 @@ add_bits(struct joined *joined, const struct bloom *part)
     const struct layer *layers = bloom_layers_const(part);
 
     for (uint32_t i = 0; i < part->count; i++) {
-        struct layer *place = place_of(joined, part, i);
+        struct layer *place = place_of_layer(joined, part, i);
 
         if (place != NULL) {
             add_words(place->lines->words, layers[i].lines->words,
@@ -531,7 +531,7 @@ ageing_merge(struct bloom *bloom, const struct bloom_env *env,
         }
     }
     for (uint32_t i = 0; i < bloom->count; i++) {
-        if (place_of(&joined, bloom, i) == NULL) {
+        if (place_of_layer(&joined, bloom, i) == NULL) {
             layer_fini(&own[i], env);
         }
     }

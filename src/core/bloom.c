@@ -225,7 +225,7 @@ bloom_plan(const struct bloom *bloom, uint64_t limit_bytes,
 
 /* Appends one empty layer to a full filter, or leaves it as it is. */
 static enum bloom_status
-grow(struct bloom *bloom, const struct bloom_env *env)
+grow_layers(struct bloom *bloom, const struct bloom_env *env)
 {
     uint32_t count = bloom->count + 1U;
     bool fits = plan_slots(count) == plan_slots(bloom->count);
@@ -414,7 +414,7 @@ bloom_count_one(struct bloom *bloom, const struct bloom_env *env)
     enum bloom_status status;
 
     if (newest->items >= newest->capacity) {
-        status = grow(bloom, env);
+        status = grow_layers(bloom, env);
         if (status != BLOOM_OK) {
             return status;
         }

@@ -49,7 +49,7 @@ collision_layer_bytes(const struct layer *layer)
 
 /* Returns the number of a line in its stripe, collision lines included. */
 static inline uint64_t
-place_of(const struct layer *layer, uint64_t index)
+place_of_line(const struct layer *layer, uint64_t index)
 {
     return index + (index >> layer->log2);
 }
@@ -66,7 +66,7 @@ find_spot(const struct layer *layer, struct line *stripe, uint64_t high)
     uint64_t index = mulhi64(high, layer->line_count);
     uint64_t region = (uint64_t)1 << layer->log2;
     uint64_t in_block = index & (region - 1);
-    struct line *line = &stripe[place_of(layer, index)];
+    struct line *line = &stripe[place_of_line(layer, index)];
 
     return (struct spot){
         line, &line[region - in_block].words[in_block * (WORDS >> layer->log2)]
@@ -82,7 +82,8 @@ contains_one(const struct layer *layer, struct bloom_hash hash)
     uint64_t lines = stripe_lines(layer);
 
     for (uint32_t left = layer->stripes;; hash = next_stripe(hash)) {
-        uint64_t at = place_of(layer, mulhi64(hash.high, layer->line_count));
+        uint64_t at =
+            place_of_line(layer, mulhi64(hash.high, layer->line_count));
 
         if (!line_contains(&stripe[at], hash.low)) {
             return false;
@@ -186,7 +187,8 @@ collision_prefetch(const struct layer *layer, struct bloom_hash hash,
     uint64_t lines = stripe_lines(layer);
 
     for (uint32_t i = 0; i < stripes; i++) {
-        uint64_t at = place_of(layer, mulhi64(hash.high, layer->line_count));
+        uint64_t at =
+            place_of_line(layer, mulhi64(hash.high, layer->line_count));
 
         __builtin_prefetch(&stripe[at], 0, 2);
         stripe += lines;

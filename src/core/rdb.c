@@ -17,7 +17,7 @@ enum { FORM_6 = 0, FORM_14 = 1, FORM_LONG = 2, BITS_32 = 0x80, BITS_64 = 0x81 };
 
 /* Returns the next bytes; NULL if there are fewer. */
 static const uint8_t *
-take(struct rdb_in *in, uint64_t len)
+take_bytes(struct rdb_in *in, uint64_t len)
 {
     const uint8_t *at = in->at;
 
@@ -34,7 +34,7 @@ take(struct rdb_in *in, uint64_t len)
 uint8_t
 rdb_byte(struct rdb_in *in)
 {
-    const uint8_t *at = take(in, 1);
+    const uint8_t *at = take_bytes(in, 1);
 
     return at != NULL ? *at : 0;
 }
@@ -42,7 +42,7 @@ rdb_byte(struct rdb_in *in)
 static uint64_t
 take_big(struct rdb_in *in, unsigned bytes)
 {
-    const uint8_t *at = take(in, bytes);
+    const uint8_t *at = take_bytes(in, bytes);
     uint64_t value = 0;
 
     for (unsigned i = 0; at != NULL && i < bytes; i++) {
@@ -72,7 +72,7 @@ length_from(struct rdb_in *in, uint8_t first)
     uint64_t low = first >> 6 == FORM_LONG ? 0 : first & 0x3f;
 
     if (more > RDB_LENGTH_MORE_MAX) {
-        (void)take(in, UINT64_MAX);
+        (void)take_bytes(in, UINT64_MAX);
         return 0;
     }
     return more > 0
@@ -92,7 +92,7 @@ static void
 take_number(struct rdb_in *in, uint8_t first, struct rdb_string *ret_string)
 {
     size_t bytes = (size_t)1 << (first - RDB_SPECIAL_8);
-    const uint8_t *at = take(in, bytes);
+    const uint8_t *at = take_bytes(in, bytes);
     int64_t value;
 
     if (at == NULL) {
@@ -122,7 +122,7 @@ rdb_string(struct rdb_in *in, struct rdb_string *ret_string)
         if (string.is_lzf) {
             string.len = rdb_length(in);
         }
-        string.data = take(in, string.data_len);
+        string.data = take_bytes(in, string.data_len);
     }
     if (in->failed) {
         string = (struct rdb_string){ 0 };
@@ -158,7 +158,7 @@ static void
 expect(struct rdb_in *in, enum rdb_opcode opcode)
 {
     if (rdb_length(in) != (uint64_t)opcode) {
-        (void)take(in, UINT64_MAX);
+        (void)take_bytes(in, UINT64_MAX);
     }
 }
 
@@ -175,7 +175,7 @@ rdb_field_double(struct rdb_in *in)
     const uint8_t *at;
 
     expect(in, RDB_DOUBLE);
-    at = take(in, 8);
+    at = take_bytes(in, 8);
     return at != NULL ? get_double(at) : 0;
 }
 

@@ -132,7 +132,7 @@ finish(struct call *call, const struct answer *answer)
 
 /* Takes one reply. False: the call is gone. */
 static bool
-take(struct call *call, const struct answer *answer)
+take_reply(struct call *call, const struct answer *answer)
 {
     if (call->logs_in) {
         call->logs_in = false;
@@ -167,7 +167,7 @@ on_bytes(void *ctx, struct link *link, struct slice bytes, size_t *ret_used)
             fail_call(call, answers_reason(call->answers));
             return;
         case ANSWERS_ONE:
-            if (!take(call, &answer)) {
+            if (!take_reply(call, &answer)) {
                 return;
             }
         }

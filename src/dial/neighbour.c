@@ -161,7 +161,7 @@ lose(struct neighbour *neighbour, const char *reason)
 }
 
 static bool
-say(struct neighbour *neighbour, struct slice commands)
+say_commands(struct neighbour *neighbour, struct slice commands)
 {
     if (link_send(neighbour->link, commands)) {
         return true;
@@ -178,11 +178,11 @@ ask_settings(struct neighbour *neighbour)
     for (int question = ASK_TIMEOUT; question <= ASK_SHARD; question++) {
         expect(neighbour, (enum question)question);
     }
-    return say(neighbour, slice_lit(settings_commands));
+    return say_commands(neighbour, slice_lit(settings_commands));
 }
 
 static void
-look(struct neighbour *neighbour)
+look_at_node(struct neighbour *neighbour)
 {
     uint64_t now_ns = clock_boot_ns();
 
@@ -203,13 +203,13 @@ look(struct neighbour *neighbour)
     expect(neighbour, ASK_EXEC);
     neighbour->asked_ms = run_clock_ms();
     neighbour->sent_ns = clock_boot_ns();
-    (void)say(neighbour, slice_lit(look_commands));
+    (void)say_commands(neighbour, slice_lit(look_commands));
 }
 
 static void
 on_look(uv_timer_t *timer)
 {
-    look(timer->data);
+    look_at_node(timer->data);
 }
 
 /* Writes AUTH, if there is a password. Returns whether there is one. */
@@ -240,13 +240,13 @@ on_opened(void *ctx, struct link *link)
     neighbour->open = true;
     if (write_login(neighbour, &login)) {
         expect(neighbour, ASK_LOGIN);
-        good = say(neighbour, buf_slice(&login));
+        good = say_commands(neighbour, buf_slice(&login));
     }
     buf_wipe(&login);
     if (good && ask_settings(neighbour)) {
         CHECK(uv_timer_start(&neighbour->timer, on_look, poll_ms, poll_ms) ==
               0);
-        look(neighbour);
+        look_at_node(neighbour);
     }
 }
 
@@ -573,7 +573,7 @@ void
 neighbour_hurry(struct neighbour *neighbour)
 {
     if (neighbour->open && neighbour->complete && neighbour->sent_ns == 0) {
-        look(neighbour);
+        look_at_node(neighbour);
     }
 }
 

@@ -65,7 +65,8 @@ set_running(struct service *service, struct defrag *defrag, unsigned percent,
 }
 
 static void
-look(struct defrag *defrag, struct service *service, uint64_t now_ns)
+look_at_allocator(struct defrag *defrag, struct service *service,
+                  uint64_t now_ns)
 {
     struct allocator_figures figures;
     unsigned percent = 0;
@@ -97,7 +98,7 @@ end_turn(struct defrag *defrag, struct service *service, uint64_t now_ns)
         defrag->rests_until_ns = now_ns + REST_S * SECOND_NS;
     }
     defrag->moved = defrag->stayed = 0;
-    look(defrag, service, now_ns);
+    look_at_allocator(defrag, service, now_ns);
 }
 
 uint64_t
@@ -112,7 +113,7 @@ defrag_run(struct defrag *defrag, struct worker *worker)
 
     if (began_ns >= defrag->looked_ns + SECOND_NS &&
         (defrag->percent == 0 || !service->conf->activedefrag)) {
-        look(defrag, service, began_ns);
+        look_at_allocator(defrag, service, began_ns);
     }
     if (defrag->percent == 0) {
         return IDLE_MS;

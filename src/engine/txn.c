@@ -190,7 +190,7 @@ fits_limits(const struct request *req, size_t more_bytes)
 /* A place in the queue for one more command, whose arguments have so many
  * bytes. */
 static enum err
-make_room(const struct request *req, size_t bytes)
+make_queue_room(const struct request *req, size_t bytes)
 {
     struct txn *txn = req->session->txn;
     bool full = txn->count == txn->capacity;
@@ -223,7 +223,7 @@ txn_queue(struct request *req)
     enum err err;
 
     CHECK(txn != NULL && txn->open);
-    err = make_room(req, bytes);
+    err = make_queue_room(req, bytes);
     if (err != OK) {
         return err;
     }

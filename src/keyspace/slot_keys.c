@@ -87,7 +87,7 @@ struct one {
 };
 
 static void
-take(void *ctx, const struct key *key, uint64_t expires_at_ms)
+take_key(void *ctx, const struct key *key, uint64_t expires_at_ms)
 {
     struct one *one = ctx;
     struct slot_names *names = one->names;
@@ -110,7 +110,7 @@ scan_one(struct keyspace *ks, unsigned thread, uint64_t cursor, struct one *one)
     struct slot_set set = { { 0 } };
 
     slot_set_add(&set, one->keys->slot);
-    return slot_keys_scan(ks, thread, &set, cursor, take, one);
+    return slot_keys_scan(ks, thread, &set, cursor, take_key, one);
 }
 
 uint64_t

@@ -241,7 +241,7 @@ first_passed(uint64_t bucket, unsigned gap, unsigned *ret_line)
 /* Empties a slot. Fills the gap with an entry that passed the line, if there is
  * one, then the gap that this entry leaves, and so on. */
 static void
-take(uint64_t bucket, uint64_t *slot)
+take_slot(uint64_t bucket, uint64_t *slot)
 {
     unsigned line = (unsigned)(slot - table_slots(bucket, 0)) / TABLE_SLOTS;
     uint64_t *from;
@@ -479,7 +479,7 @@ table_remove(struct table *table, uint64_t place, const struct entry *entry)
     uint64_t *slot = slot_of(*bucket, place, entry);
 
     CHECK(slot != NULL && table->count > 0);
-    take(*bucket, slot);
+    take_slot(*bucket, slot);
     *bucket -= ONE_ENTRY;
     table->count--;
     table->changes++;

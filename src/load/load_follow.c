@@ -164,7 +164,7 @@ take_line(struct following *following, char *ret_line)
 
 /* Sends words to the source whose reply comes as a line, or never. */
 static void
-say(struct following *following, const struct slice *words, size_t count)
+say_words(struct following *following, const struct slice *words, size_t count)
 {
     load_link_send(&following->source, words, count);
     following->source.awaited = 0;
@@ -209,7 +209,7 @@ send_psync(struct following *following)
             (struct slice){ digits, num_format_u64(following->stream.offset + 1,
                                                    digits) };
     }
-    say(following, words, 3);
+    say_words(following, words, 3);
 }
 
 /* Introduces the tool and asks to continue, or for everything. */
@@ -227,13 +227,13 @@ shake(struct following *following, bool *ret_full, uint64_t *ret_offset)
     };
     char line[LINE_MAX];
 
-    say(following, capable, 5);
+    say_words(following, capable, 5);
     if (!take_line(following, line)) { /* an old source refuses; no matter */
         return false;
     }
     /* Without it, Valkey 9 writes an RDB for older replicas, and breaks it off
      * at a value that they do not know. */
-    say(following, version, 3);
+    say_words(following, version, 3);
     if (!take_line(following, line)) {
         return false;
     }
@@ -379,7 +379,7 @@ acknowledge(struct following *following)
         { digits, num_format_u64(following->confirmed, digits) },
     };
 
-    say(following, words, 3);
+    say_words(following, words, 3);
     following->acked_ns = clock_mono_ns();
     following->apply.asked = false;
 }
@@ -413,7 +413,7 @@ lag(const struct following *following)
 }
 
 static void
-show(struct following *following)
+show_progress(struct following *following)
 {
     char text[LINE_MAX];
 
@@ -446,7 +446,7 @@ tick(struct following *following)
         following->applied = following->apply.applied;
         following->changed_ns = now_ns;
     }
-    show(following);
+    show_progress(following);
     return true;
 }
 

@@ -147,7 +147,7 @@ load_link_send(struct load_link *link, const struct slice *words, size_t count)
 }
 
 static void
-say(struct load_link *link, va_list args)
+say_words(struct load_link *link, va_list args)
 {
     struct slice words[WORDS_MAX];
     const char *word;
@@ -166,7 +166,7 @@ load_link_say(struct load_link *link, ...)
     va_list args;
 
     va_start(args, link);
-    say(link, args);
+    say_words(link, args);
     va_end(args);
 }
 
@@ -213,7 +213,7 @@ load_link_ask(struct load_link *link, struct slice *ret_reply, ...)
 
     CHECK(link->awaited == 0);
     va_start(args, ret_reply);
-    say(link, args);
+    say_words(link, args);
     va_end(args);
     return load_link_reply(link, ret_reply);
 }

@@ -95,7 +95,7 @@ note_fault(struct local_link *link)
 
 /* Ends the connection; another one follows after a pause. */
 static void
-cut(struct local_link *link)
+cut_link(struct local_link *link)
 {
     uint64_t now_ms = local_link_now_ms();
 
@@ -173,7 +173,7 @@ static void
 connect_again(struct local_link *link)
 {
     if (!dial_server(link)) {
-        cut(link);
+        cut_link(link);
         return;
     }
     link->dial_at_ms = 0;
@@ -220,7 +220,7 @@ converse(struct local_link *link, uint64_t until_ms)
         (void)client_fail(&link->client, CLIENT_NO_MEMORY, 0);
     }
     if (!hear(link)) {
-        cut(link);
+        cut_link(link);
     }
 }
 

@@ -63,7 +63,7 @@ slowlog_free(struct slowlog *log)
 /* Removes the oldest entries above the limits. The caller holds the lock, and
  * frees them when it has released it. */
 static struct kept *
-cut(struct slowlog *log)
+cut_oldest(struct slowlog *log)
 {
     struct kept *first = log->oldest, *last = NULL;
 
@@ -97,7 +97,7 @@ slowlog_set_length(struct slowlog *log, uint64_t length)
 
     pthread_mutex_lock(&log->mutex);
     log->length_max = length;
-    gone = cut(log);
+    gone = cut_oldest(log);
     pthread_mutex_unlock(&log->mutex);
     free_chain(gone);
 }
@@ -194,7 +194,7 @@ slowlog_add(struct slowlog *log, const struct slowlog_entry *from)
     log->newest = kept;
     log->count++;
     log->bytes += kept->bytes;
-    gone = cut(log);
+    gone = cut_oldest(log);
     pthread_mutex_unlock(&log->mutex);
     free_chain(gone);
 }

@@ -77,7 +77,7 @@ close_conn(struct http_conn *conn)
 }
 
 static void
-cut(struct http_conn *conn, const char *why)
+cut_client(struct http_conn *conn, const char *why)
 {
     if (conn->state != ENDS) {
         metric_add(METRIC_WEB_CUTS, 1);
@@ -95,7 +95,7 @@ on_tick(uv_timer_t *timer)
     uint64_t now_ms = run_clock_ms();
 
     while (http->first != NULL && now_ms - http->first->since_ms >= limit_ms) {
-        cut(http->first, "metrics-timeout has passed");
+        cut_client(http->first, "metrics-timeout has passed");
     }
 }
 
@@ -344,7 +344,7 @@ http_open(struct http *http, int fd, bool denied)
     }
     while (http->count > 0 &&
            http->count >= http->loop->env->limits->metrics_clients) {
-        cut(http->first, "there are metrics-max-clients newer ones");
+        cut_client(http->first, "there are metrics-max-clients newer ones");
     }
     conn->magic = HTTP_MAGIC;
     conn->http = http;

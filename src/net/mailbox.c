@@ -60,7 +60,7 @@ mailbox_deliver(struct mailbox *box)
 }
 
 static bool
-make_room(struct mailbox *box)
+make_letter_room(struct mailbox *box)
 {
     uint32_t capacity = box->capacity * 2;
     struct mail *queue;
@@ -86,7 +86,7 @@ post(struct mailbox *box, const struct mail *mail)
     bool posted;
 
     uv_mutex_lock(&box->mutex);
-    posted = make_room(box);
+    posted = make_letter_room(box);
     if (posted) {
         box->queue[box->count] = *mail;
         box->count++;

@@ -63,7 +63,7 @@ condemn(void *ctx, struct conn *conn)
 }
 
 static void
-cut(struct registry *registry, struct large *large)
+cut_large(struct registry *registry, struct large *large)
 {
     if (!registry_visit_one(registry, large->id, condemn, large)) {
         return; /* it has closed meanwhile */
@@ -96,7 +96,7 @@ shed_largest(struct loop *loop)
                                    &largest);
         } while (after != 0);
         for (size_t i = 0; i < largest.count && usage_is_above(usage); i++) {
-            cut(registry, &largest.of[i]);
+            cut_large(registry, &largest.of[i]);
         }
         if (largest.count == 0) {
             break;

@@ -61,7 +61,7 @@ is_wanted(const struct incoming *incoming)
 }
 
 static void
-take(void *ctx, void *memory, struct slice bytes)
+take_block(void *ctx, void *memory, struct slice bytes)
 {
     struct incoming *incoming = ctx;
     struct incoming_block *block = mem_try_alloc(sizeof(*block));
@@ -105,7 +105,7 @@ end_input(void *ctx, bool good)
 struct transfer_copy
 incoming_copy(struct incoming *incoming)
 {
-    return (struct transfer_copy){ take, end_input, incoming };
+    return (struct transfer_copy){ take_block, end_input, incoming };
 }
 
 /* ---- the thread ---------------------------------------------------------- */

@@ -34,7 +34,7 @@ struct kept_file {
 /* Reserves blocks for the next text. The disk may be full: then later attempts
  * do it. */
 static void
-make_room(void *arg)
+make_disk_room(void *arg)
 {
     struct kept_file *file = arg;
     int fd = -1;
@@ -121,7 +121,7 @@ attempt(void *arg)
         note_outcome(file, ticket, store(file, text));
         mem_free(text);
     }
-    make_room(file);
+    make_disk_room(file);
 }
 
 /* Starts the next attempt: at once for a new text, later for a text that could
@@ -191,7 +191,7 @@ kept_file_new(const struct kept_file_options *options)
     CHECK(pthread_mutex_init(&file->mutex, NULL) == 0);
     file->task = task_new(options->thread, on_attempted, file);
     file->started = true;
-    task_start(file->task, make_room, file);
+    task_start(file->task, make_disk_room, file);
     return file;
 }
 

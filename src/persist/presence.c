@@ -83,7 +83,7 @@ look_for_files(const struct persist *persist, const struct manifest *manifest)
 /* The task. It uses what was copied when it started, and no descriptor, since
  * another task may close that. */
 static void
-look(void *arg)
+look_at_dir(void *arg)
 {
     struct persist *persist = arg;
     struct persist_presence *presence = &persist->presence;
@@ -219,7 +219,7 @@ begin_look(struct persist *persist, const struct journal_status *status)
     presence->looking = true;
     presence->anew = false;
     presence->next_ns = clock_mono_ns() + LOOK_NS;
-    task_start(presence->task, look, persist);
+    task_start(presence->task, look_at_dir, persist);
 }
 
 void

@@ -507,7 +507,7 @@ set_total(struct run *run, bool journal)
 }
 
 static bool
-look(struct run *run)
+look_at_files(struct run *run)
 {
     const struct recover_options *options = run->options;
 
@@ -577,7 +577,7 @@ recover_run(const struct recover_options *options,
     if (run == NULL) {
         return false;
     }
-    done = look(run) && load(run);
+    done = look_at_files(run) && load(run);
     if (done) {
         run->result.keys = keyspace_count_keys(options->keyspace);
         *ret_result = run->result;

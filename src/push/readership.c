@@ -317,7 +317,7 @@ shard_of(struct readership *readership, uint64_t hash)
 }
 
 static struct key **
-place_of(struct shard *shard, struct slice name, uint64_t hash)
+place_of_key(struct shard *shard, struct slice name, uint64_t hash)
 {
     struct key **at = &shard->buckets[hash & (shard->capacity - 1)];
 
@@ -332,7 +332,7 @@ place_of(struct shard *shard, struct slice name, uint64_t hash)
 /* Grows a full shard. Without memory its chains become longer; false if it has
  * no bucket at all. */
 static bool
-grow(struct shard *shard)
+grow_shard(struct shard *shard)
 {
     size_t capacity = shard->capacity > 0 ? shard->capacity * 2 : BUCKETS_MIN;
     struct key **buckets;
@@ -368,13 +368,13 @@ get_key(struct readership *readership, struct shard *shard, struct slice name,
     struct key **at;
     struct key *key;
 
-    if (!grow(shard)) {
+    if (!grow_shard(shard)) {
         return NULL;
     }
-    at = place_of(shard, name, hash);
+    at = place_of_key(shard, name, hash);
     if (*at != NULL && is_forgotten(shard, *at)) {
         key_free(readership, detach(readership, shard, at));
-        at = place_of(shard, name, hash);
+        at = place_of_key(shard, name, hash);
     }
     if (*at != NULL) {
         return *at;
@@ -534,7 +534,7 @@ readership_invalidate(struct readership *readership,
 
     pthread_mutex_lock(&shard->mutex);
     if (shard->count > 0) {
-        struct key **at = place_of(shard, invalidation->name, hash);
+        struct key **at = place_of_key(shard, invalidation->name, hash);
 
         if (*at != NULL && !is_forgotten(shard, *at)) {
             key = detach(readership, shard, at);

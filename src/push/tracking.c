@@ -286,7 +286,7 @@ end_tracker(struct slot *slot, struct tracker *tracker)
 
 /* Publishes the mode and the target for CLIENT LIST. */
 static void
-show(struct receiver *receiver, uint8_t tracks, uint64_t redirect)
+show_mode(struct receiver *receiver, uint8_t tracks, uint64_t redirect)
 {
     atomic_store_explicit(&receiver->tracks, tracks, memory_order_relaxed);
     atomic_store_explicit(&receiver->redirect, redirect, memory_order_relaxed);
@@ -327,8 +327,8 @@ tracking_on(struct tracking *tracking, struct receiver *receiver,
     tracker->options.redirect = options->redirect;
     tracker->options.redirect_loop = options->redirect_loop;
     receiver->tracker = tracker;
-    show(receiver, TRACKS | (options->bcast ? (uint32_t)TRACKS_BCAST : 0),
-         options->redirect);
+    show_mode(receiver, TRACKS | (options->bcast ? (uint32_t)TRACKS_BCAST : 0),
+              options->redirect);
     return true;
 
 release:
@@ -362,7 +362,7 @@ tracking_off(struct tracking *tracking, struct receiver *receiver)
             tracker->options.redirect);
     }
     receiver->tracker = NULL;
-    show(receiver, 0, 0);
+    show_mode(receiver, 0, 0);
     end_tracker(slot, tracker);
 }
 

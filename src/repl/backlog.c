@@ -88,7 +88,7 @@ count_bytes(struct backlog *backlog, int64_t bytes)
 }
 
 static void *
-take(struct backlog *backlog, size_t bytes)
+take_memory(struct backlog *backlog, size_t bytes)
 {
     void *taken = mem_try_alloc(bytes);
 
@@ -151,7 +151,7 @@ next_block(struct backlog *backlog)
         atomic_fetch_sub_explicit(&backlog->spare_count, 1,
                                   memory_order_relaxed);
     } else {
-        block = take(backlog, sizeof(*block));
+        block = take_memory(backlog, sizeof(*block));
     }
     return block;
 }
@@ -215,7 +215,7 @@ on_text(void *ctx, struct slice bytes)
 static struct part *
 new_part(struct backlog *backlog)
 {
-    struct part *part = take(backlog, sizeof(*part));
+    struct part *part = take_memory(backlog, sizeof(*part));
 
     if (part == NULL) {
         give_up(backlog);
@@ -347,7 +347,7 @@ grow_index(struct backlog *backlog)
 {
     size_t size =
         backlog->index_size == 0 ? INDEX_MIN : 2 * backlog->index_size;
-    struct block **index = take(backlog, size * sizeof(struct block *));
+    struct block **index = take_memory(backlog, size * sizeof(struct block *));
 
     if (index == NULL) {
         return false;
@@ -388,7 +388,8 @@ reach(struct backlog *backlog, uint64_t end)
 /* Returns the byte at `position`, which is within the index, and how many bytes
  * its block has from there on. */
 static char *
-place_of(const struct backlog *backlog, uint64_t position, size_t *ret_room)
+place_of_byte(const struct backlog *backlog, uint64_t position,
+              size_t *ret_room)
 {
     uint64_t offset = position - backlog->first;
     size_t at = (size_t)(offset % BLOCK_DATA);
@@ -412,14 +413,14 @@ fill_hole(struct backlog *backlog, const struct end *end, uint64_t key,
 
     group_hash_begin(backlog->hash, key);
     for (uint64_t at = backlog->sealed; at < end->end; at += room) {
-        char *from = place_of(backlog, at, &room);
+        char *from = place_of_byte(backlog, at, &room);
 
         room = room < end->end - at ? room : (size_t)(end->end - at);
         group_hash_add(backlog->hash, from, room);
     }
     group_write_seal(backlog->hash, key, &seal, text);
     for (size_t done = 0; done < sizeof(text); done += room) {
-        char *to = place_of(backlog, end->end + done, &room);
+        char *to = place_of_byte(backlog, end->end + done, &room);
 
         room = room < sizeof(text) - done ? room : sizeof(text) - done;
         memcpy(to, text + done, room);
@@ -508,7 +509,7 @@ backlog_read(const struct backlog *backlog, uint64_t position, uint64_t end)
     if (position == end) {
         return slice_lit("");
     }
-    from = place_of(backlog, position, &room);
+    from = place_of_byte(backlog, position, &room);
     return (struct slice){ from, room < end - position
                                      ? room
                                      : (size_t)(end - position) };

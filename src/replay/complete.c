@@ -95,7 +95,7 @@ find_earlier(const struct complete *complete, const struct key *key)
 }
 
 static void
-drop(struct complete *complete, const struct key *key)
+drop_key(struct complete *complete, const struct key *key)
 {
     struct entry *entry = find_earlier(complete, key);
 
@@ -234,7 +234,7 @@ drop_all(struct complete *complete, const struct slice *argv, size_t argc)
     for (size_t i = 1; i < argc; i++) {
         const struct key key = key_of(complete, argv[i]);
 
-        drop(complete, &key);
+        drop_key(complete, &key);
     }
     return true;
 }
@@ -262,7 +262,7 @@ drop_in(struct complete *complete, struct slice name, struct slice db)
     if (!parse_db(complete, db, &key.db)) {
         return false;
     }
-    drop(complete, &key);
+    drop_key(complete, &key);
     return true;
 }
 

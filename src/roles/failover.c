@@ -140,7 +140,7 @@ pause_writes(struct replication *r, bool on)
 
 /* Publishes the state before a client can see its effects. */
 static void
-show(struct replication *r)
+show_state(struct replication *r)
 {
     r->figures_due = true;
     figures_settle(r);
@@ -154,7 +154,7 @@ end_failover(struct replication *r, const char *error)
     }
     (void)snprintf(r->failover.error, sizeof(r->failover.error), "%s", error);
     r->failover.state = STATUS_NO_FAILOVER;
-    show(r);
+    show_state(r);
     pause_writes(r, false);
 }
 
@@ -198,7 +198,7 @@ fulfil_wish(struct replication *r)
                r->failover.state == STATUS_NO_FAILOVER) {
         r->failover = wanted;
         pause_writes(r, true);
-        show(r);
+        show_state(r);
         log_notice("server.failover", "waits for a replica",
                    "host=\"%s\" port=%u", wanted.host, wanted.port);
     }

@@ -59,7 +59,7 @@ free_follower(struct follower *follower)
 }
 
 static void
-forget(struct follower *follower)
+forget_follower(struct follower *follower)
 {
     struct follower **at = &follower->r->followers;
 
@@ -146,7 +146,7 @@ on_follower_closed(void *ctx, struct link *link, int error, const char *reason)
     (void)error;
     log_notice("server.replication", "lost a replica", "id=%llu reason=\"%s\"",
                (unsigned long long)id, reason);
-    forget(follower);
+    forget_follower(follower);
     r->figures_due = true;
     primary_detached(r->primary, id);
     figures_settle(r);
@@ -175,7 +175,7 @@ unsent_of(void *ctx, uint64_t id)
 }
 
 static void
-drop(void *ctx, uint64_t id, const char *reason)
+drop_follower(void *ctx, uint64_t id, const char *reason)
 {
     struct replication *r = ctx;
     struct follower *follower = find_follower(r, id);
@@ -184,7 +184,7 @@ drop(void *ctx, uint64_t id, const char *reason)
         log_warn("server.replication", "dropped a replica",
                  "id=%llu reason=\"%s\"", (unsigned long long)id, reason);
         link_close(follower->link);
-        forget(follower);
+        forget_follower(follower);
         r->figures_due = true;
     }
 }
@@ -237,7 +237,7 @@ acked(void *ctx)
 
 const struct primary_hooks followers_hooks = { .send = send_to,
                                                .unsent = unsent_of,
-                                               .drop = drop,
+                                               .drop = drop_follower,
                                                .ask_sync = ask_sync,
                                                .cancel_sync = cancel_sync,
                                                .pause_sync = pause_sync,

@@ -287,8 +287,8 @@ could_fit(const struct replication *r, uint64_t bytes)
 
 /* Frees the old data if it does not fit beside the new. False: no memory. */
 static bool
-make_room(struct replication *r, uint64_t bytes,
-          const struct keyspace_options *options)
+make_memory_room(struct replication *r, uint64_t bytes,
+                 const struct keyspace_options *options)
 {
     uint64_t max = r->loop0->service->memory.maxmemory_bytes;
     uint64_t machine = machine_memory_bytes();
@@ -348,7 +348,7 @@ begin_transfer(struct replication *r, char *ret_reason, size_t reason_size)
     };
 
     drop_transfer(r);
-    if (make_room(r, answer->bytes, &options.keyspace)) {
+    if (make_memory_room(r, answer->bytes, &options.keyspace)) {
         options.copy = persist_receive(service->persist);
         r->following.transfer = transfer_new(&options);
     }

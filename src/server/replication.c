@@ -278,7 +278,7 @@ static const struct round {
 };
 
 static void
-look(struct replication *r, unsigned when)
+look_at_rounds(struct replication *r, unsigned when)
 {
     if (r->life != REPLICATION_RUNS) {
         return;
@@ -296,13 +296,13 @@ look(struct replication *r, unsigned when)
 static void
 on_poke(uv_async_t *async)
 {
-    look(async->data, AT_POKE);
+    look_at_rounds(async->data, AT_POKE);
 }
 
 static void
 on_tick(uv_timer_t *timer)
 {
-    look(timer->data, AT_TICK);
+    look_at_rounds(timer->data, AT_TICK);
 }
 
 void

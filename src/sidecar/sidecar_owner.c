@@ -629,7 +629,7 @@ keep_holdings(void *ctx, const struct holdings *holdings)
 }
 
 static void
-drop(void *ctx, const struct slot_set *set)
+drop_slots(void *ctx, const struct slot_set *set)
 {
     struct sidecar_mode *mode = ctx;
     struct slot_set pulled;
@@ -663,5 +663,5 @@ const struct sidecar_hooks sidecar_owner_hooks = { .publish = publish,
                                                    .tell = tell,
                                                    .is_linked = is_linked,
                                                    .is_told = is_told,
-                                                   .drop = drop,
+                                                   .drop = drop_slots,
                                                    .poll = poll_soon };

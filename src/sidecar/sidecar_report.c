@@ -10,7 +10,7 @@ enum {
 };
 
 static void
-say(const struct cluster_view *view)
+say_missing(const struct cluster_view *view)
 {
     struct buf names = { 0 };
 
@@ -53,6 +53,6 @@ sidecar_report_look(struct sidecar_report *report,
         report->missing = missing;
         report->silent = view->silent;
         report->said_ms = now_ms;
-        say(view);
+        say_missing(view);
     }
 }

@@ -326,7 +326,8 @@ begin_making(struct records *records, struct record_batch *batch)
 
 /* Frees the filters from one record on. */
 static void
-drop(const struct records *records, struct record_batch *batch, size_t from)
+drop_batch(const struct records *records, struct record_batch *batch,
+           size_t from)
 {
     for (size_t i = from; i < batch->count; i++) {
         if (batch->items[i].made) {
@@ -353,7 +354,7 @@ end_making(struct records *records)
     }
     if (first != NULL) {
         *records->parser.file->error = first->error;
-        drop(records, records->making, 0);
+        drop_batch(records, records->making, 0);
     }
     records->making = NULL;
     return first != NULL ? first->error.status : SNAPSHOT_OK;
@@ -363,7 +364,7 @@ end_making(struct records *records)
 
 /* Shows the filters of a section, or frees them once the visitor stops. */
 static enum snapshot_status
-show(const struct records *records, struct record_batch *batch)
+show_batch(const struct records *records, struct record_batch *batch)
 {
     const struct snapshot_visitor *visitor = records->visitor;
     struct record_item *items = batch->items;
@@ -381,7 +382,7 @@ show(const struct records *records, struct record_batch *batch)
                               &items[i].bloom);
         if (status != SNAPSHOT_OK) {
             records->parser.file->error->record = batch->first + i;
-            drop(records, batch, i + 1);
+            drop_batch(records, batch, i + 1);
             return status;
         }
     }
@@ -395,7 +396,7 @@ records_settle(struct records *records)
     enum snapshot_status status =
         batch != NULL ? end_making(records) : SNAPSHOT_OK;
 
-    return batch != NULL && status == SNAPSHOT_OK ? show(records, batch)
+    return batch != NULL && status == SNAPSHOT_OK ? show_batch(records, batch)
                                                   : status;
 }
 
@@ -436,7 +437,7 @@ records_take(struct records *records, const struct section *section)
         records->turn++;
     }
     if (status == SNAPSHOT_OK && before != NULL) {
-        status = show(records, before);
+        status = show_batch(records, before);
     }
     if (status != SNAPSHOT_OK || listed != SNAPSHOT_OK) {
         return status != SNAPSHOT_OK ? status : listed;
@@ -466,7 +467,7 @@ records_fini(struct records *records)
     struct record_batch *batch = records->making;
 
     if (batch != NULL && end_making(records) == SNAPSHOT_OK) {
-        drop(records, batch, 0);
+        drop_batch(records, batch, 0);
     }
     crew_free(records->crew);
     for (unsigned i = 0; i < 2; i++) {

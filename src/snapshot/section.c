@@ -374,7 +374,7 @@ section_bad_hash(struct section_file *file, uint64_t offset)
 /* Grows the buffer by what is to come, but at most to twice its size: a source
  * may promise bytes that never come. */
 static bool
-grow(struct section_file *file, size_t bytes)
+grow_buffer(struct section_file *file, size_t bytes)
 {
     size_t room =
         file->buffer_bytes < bytes / 2 ? 2 * file->buffer_bytes : bytes;
@@ -397,7 +397,7 @@ read_rest(struct section_file *file, const struct section *section)
     while (file->buffer_bytes < bytes && status == SNAPSHOT_OK) {
         size_t done = file->buffer_bytes;
 
-        if (!grow(file, bytes)) {
+        if (!grow_buffer(file, bytes)) {
             return section_no_memory(file, section->offset, bytes);
         }
         status = section_read_bytes(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Every read goes through take(), which notes the first mistake.
+ * Every read goes through take_bytes(), which notes the first mistake.
  */
 #include "core/rdb.h"
 

@@ -156,7 +156,7 @@ def named(rows):
 def test_errors_and_figures_exist(start_server):
     printed = subprocess.run([servers.server_binary(), "--print=errors"], text=True,
                              stdout=subprocess.PIPE, check=True).stdout.splitlines()
-    errors = named(table("error begins with", "limits.md"))
+    errors = named(table("error begins with", "trouble.md"))
     assert len(errors) >= 20
     for error in errors:
         assert any(line.startswith(error.rstrip(". ")) for line in printed), error

@@ -93,19 +93,21 @@ log_line(const struct request *req, const struct buf *what, struct slice user,
     const struct session *session = req->session;
     char address[CONN_ADDRESS_MAX] = "";
     struct buf who = { 0 };
+    struct buf name = { 0 };
 
     append_word(&who, user);
+    append_word(&name, slice_of(session->name != NULL ? session->name : ""));
     if (session->conn != NULL) {
         conn_peer_address(session->conn, address);
     }
-    if (!what->failed && !who.failed) {
+    if (!what->failed && !who.failed && !name.failed) {
         log_notice("audit", "audit",
-                   "what=\"%.*s\" user=\"%.*s\" address=\"%s\" name=\"%s\" "
+                   "what=\"%.*s\" user=\"%.*s\" address=\"%s\" name=\"%.*s\" "
                    "result=%s left-out=%" PRIu64,
                    (int)what->len, what->data, (int)who.len, who.data, address,
-                   session->name != NULL ? session->name : "", result,
-                   left_out);
+                   (int)name.len, name.data, result, left_out);
     }
+    buf_free(&name);
     buf_free(&who);
 }
 

@@ -35,14 +35,14 @@ def wait_line(server, **fields):
 
 def test_commands_of_operators_are_logged(server):
     with server.conn() as conn:
-        conn.call("CLIENT", "SETNAME", "ann's")
+        conn.call("CLIENT", "SETNAME", 'ann"s')  # escaped in the log
         address = conn.call("CLIENT", "INFO").decode().split("laddr=")[0].split("addr=")[1]
         for words in (["FLUSHALL"], ["FLUSHDB", "ASYNC"], ["CONFIG", "SET", "maxmemory", "1gb"],
                       ["REPLICAOF", "NO", "ONE"], ["CLIENT", "KILL", "ID", "77"],
                       ["ACL", "DELUSER", "nobody"]):
             conn.call(*words)
             wait_line(server, what=" ".join(words), user="default", result="OK",
-                      name="ann's", address=address.strip())
+                      name='ann\\"s', address=address.strip())
         conn.call("CONFIG", "SET", "maxmemory", "nonsense")
         wait_line(server, what="CONFIG SET maxmemory nonsense", result="ERR")
         conn.call("BF.ADD", "key", "item")

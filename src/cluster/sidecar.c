@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Every event changes what is known, and ends with settle_changes(): what follows from
- * it for the role, the slots and the claim, and what commands see then.
+ * Every event changes what is known, and ends with settle_changes(): what
+ * follows from it for the role, the slots and the claim, and what commands see
+ * then.
  */
 #include "cluster/sidecar.h"
 

@@ -56,20 +56,21 @@ init_node(struct view_node *node, const struct topology_node *about,
 static void
 apply_map(struct cluster_view *view, const struct view_options *options)
 {
-    for (size_t i = options->place_count; i-- > 0;) { /* the first one counts */
-        const struct view_place *place = &options->places[i];
-        int at = topology_find(view->topology, place->id);
+    /* The first one counts. */
+    for (size_t i = options->address_count; i-- > 0;) {
+        const struct view_address *address = &options->addresses[i];
+        int at = topology_find(view->topology, address->id);
         struct view_node *node = &view->nodes[at < 0 ? 0 : at];
 
         if (at < 0) {
             continue;
         }
         (void)snprintf(node->place, sizeof(node->place), "%.*s",
-                       (int)place->host.len, place->host.data);
+                       (int)address->host.len, address->host.data);
         node->host = node->place;
         node->hostname = "";
         node->endpoint = node->place;
-        set_ports(node, place->port, options);
+        set_ports(node, address->port, options);
     }
 }
 
@@ -221,7 +222,7 @@ view_set_silent(struct cluster_view *view, const bool *silent)
 /* ---- the map ------------------------------------------------------------- */
 
 static bool
-is_place_id(struct slice id)
+is_address_id(struct slice id)
 {
     for (size_t i = 0; i < id.len; i++) {
         char c = id.data[i];
@@ -234,7 +235,7 @@ is_place_id(struct slice id)
 }
 
 static bool
-is_place_host(struct slice host)
+is_address_host(struct slice host)
 {
     for (size_t i = 0; i < host.len; i++) {
         char c = host.data[i];
@@ -247,10 +248,10 @@ is_place_host(struct slice host)
 }
 
 bool
-view_parse_place(struct slice word, struct view_place *ret_place)
+view_parse_address(struct slice word, struct view_address *ret_address)
 {
     const char *equals = word.len > 0 ? memchr(word.data, '=', word.len) : NULL;
-    struct view_place place;
+    struct view_address address;
     const char *colon;
     const char *from;
     size_t left;
@@ -259,26 +260,26 @@ view_parse_place(struct slice word, struct view_place *ret_place)
     if (equals == NULL) {
         return false;
     }
-    place.id = (struct slice){ word.data, (size_t)(equals - word.data) };
+    address.id = (struct slice){ word.data, (size_t)(equals - word.data) };
     from = equals + 1;
-    left = word.len - place.id.len - 1;
+    left = word.len - address.id.len - 1;
     colon = left > 0 ? memrchr(from, ':', left) : NULL;
     if (colon == NULL) {
         return false;
     }
-    place.host = (struct slice){ from, (size_t)(colon - from) };
-    if (!slice_to_u64((struct slice){ colon + 1, left - place.host.len - 1 },
+    address.host = (struct slice){ from, (size_t)(colon - from) };
+    if (!slice_to_u64((struct slice){ colon + 1, left - address.host.len - 1 },
                       &port) ||
         port == 0 || port > PORT_MAX) {
         return false;
     }
-    if (place.host.len > 2 && from[0] == '[' && colon[-1] == ']') {
-        place.host = (struct slice){ from + 1, place.host.len - 2 };
+    if (address.host.len > 2 && from[0] == '[' && colon[-1] == ']') {
+        address.host = (struct slice){ from + 1, address.host.len - 2 };
     }
-    place.port = (unsigned)port;
-    if (!is_place_id(place.id) || !is_place_host(place.host)) {
+    address.port = (unsigned)port;
+    if (!is_address_id(address.id) || !is_address_host(address.host)) {
         return false;
     }
-    *ret_place = place;
+    *ret_address = address;
     return true;
 }

@@ -16,7 +16,7 @@
 
 /* Where clients find the daemon of a node, in place of what follows from its
  * node's address: an entry of sidecar-map. */
-struct view_place {
+struct view_address {
     struct slice id;
     struct slice host;
     unsigned port;
@@ -29,8 +29,8 @@ struct view_options {
     int tls_offset;
     bool tls_only; /* which is for TLS */
     struct cluster_settings settings;
-    const struct view_place *places;
-    size_t place_count;
+    const struct view_address *addresses;
+    size_t address_count;
 };
 
 /* Makes a view and takes the topology, which is freed with it. states and
@@ -77,4 +77,4 @@ view_text_for(const struct cluster_view *view, enum view_reply which, bool tls,
 
 /* Reads one word of sidecar-map: "<node id>=<host>:<port>", the host of IPv6 in
  * brackets. False: malformed. */
-bool view_parse_place(struct slice word, struct view_place *ret_place);
+bool view_parse_address(struct slice word, struct view_address *ret_address);

@@ -63,7 +63,7 @@ static const char look_commands[] = "*1\r\n$5\r\nMULTI\r\n"
 
 struct neighbour {
     const struct loop0 *loop0;
-    struct neighbour_place place;
+    struct neighbour_address address;
     struct neighbour_hooks hooks;
     struct link *link;       /* NULL: none */
     struct answers *answers; /* of the link */
@@ -151,8 +151,8 @@ lose(struct neighbour *neighbour, const char *reason)
                                    .gone = true };
 
     log_repeated(LOG_WARN, "server.neighbour", "lost the neighbour",
-                 "host=%s port=%u reason=\"%s\"", neighbour->place.host,
-                 neighbour->place.port, reason);
+                 "host=%s port=%u reason=\"%s\"", neighbour->address.host,
+                 neighbour->address.port, reason);
     drop_link(neighbour);
     report_poll(neighbour, &poll);
     CHECK(uv_timer_start(&neighbour->timer, on_timer,
@@ -387,12 +387,12 @@ take_look(struct neighbour *neighbour, const struct answer *answer)
     if (!good) {
         log_repeated(LOG_WARN, "server.neighbour",
                      "the neighbour's answer is of no use",
-                     "host=%s port=%u reason=\"%s\"", neighbour->place.host,
-                     neighbour->place.port, neighbour->error);
+                     "host=%s port=%u reason=\"%s\"", neighbour->address.host,
+                     neighbour->address.port, neighbour->error);
     } else if (!neighbour->up) {
         log_notice("server.neighbour", "looks at the neighbour",
-                   "host=%s port=%u", neighbour->place.host,
-                   neighbour->place.port);
+                   "host=%s port=%u", neighbour->address.host,
+                   neighbour->address.port);
         neighbour->up = true;
     }
     report_poll(neighbour, &poll);
@@ -475,7 +475,7 @@ static void
 dial_node(struct neighbour *neighbour)
 {
     struct loop *loop = neighbour->loop0->loop;
-    const struct neighbour_place *place = &neighbour->place;
+    const struct neighbour_address *address = &neighbour->address;
 
     neighbour->queue_count = 0;
     neighbour->refused = false;
@@ -486,50 +486,52 @@ dial_node(struct neighbour *neighbour)
         lose(neighbour, "no memory for its answers");
         return;
     }
-    if (place->port == 0) {
-        neighbour->link = link_dial_unix(loop, place->host, DIAL_TIMEOUT_MS,
+    if (address->port == 0) {
+        neighbour->link = link_dial_unix(loop, address->host, DIAL_TIMEOUT_MS,
                                          &link_hooks, neighbour);
         return;
     }
-    neighbour->link = link_dial(loop, place->host, place->port, DIAL_TIMEOUT_MS,
-                                &link_hooks, neighbour);
+    neighbour->link = link_dial(loop, address->host, address->port,
+                                DIAL_TIMEOUT_MS, &link_hooks, neighbour);
     if (neighbour->loop0->service->conf->sidecar_tls) {
-        link_secure(neighbour->link,
-                    tls_new_dial(neighbour->loop0->service->tls, place->host));
+        link_secure(
+            neighbour->link,
+            tls_new_dial(neighbour->loop0->service->tls, address->host));
     }
 }
 
 /* ---- life ---------------------------------------------------------------- */
 
 bool
-neighbour_parse(const char *text, struct neighbour_place *ret_place)
+neighbour_parse(const char *text, struct neighbour_address *ret_address)
 {
-    struct neighbour_place place = { .port = 0 };
+    struct neighbour_address address = { .port = 0 };
     struct host_port parts = { .host = slice_of(text) };
 
     if (strchr(text, '/') == NULL &&
         (!host_port_split(slice_of(text), &parts) ||
-         !host_port_number(&parts, &place.port) ||
+         !host_port_number(&parts, &address.port) ||
          (!parts.bracketed &&
           memchr(parts.host.data, ':', parts.host.len) != NULL))) {
         return false; /* or an IPv6 address without brackets */
     }
-    if (parts.host.len >= sizeof(place.host)) {
+    if (parts.host.len >= sizeof(address.host)) {
         return false;
     }
-    memcpy(place.host, parts.host.data, parts.host.len);
-    *ret_place = place;
+    memcpy(address.host, parts.host.data, parts.host.len);
+    *ret_address = address;
     return true;
 }
 
 struct neighbour *
-neighbour_new(const struct loop0 *loop0, const struct neighbour_place *place,
+neighbour_new(const struct loop0 *loop0,
+              const struct neighbour_address *address,
               const struct neighbour_hooks *hooks)
 {
     struct neighbour *neighbour = mem_zalloc(sizeof(*neighbour));
 
     neighbour->loop0 = loop0;
-    neighbour->place = *place;
+    neighbour->address = *address;
     neighbour->hooks = *hooks;
     return neighbour;
 }

@@ -33,17 +33,17 @@ struct neighbour_hooks {
 };
 
 /* Where the neighbour is. */
-struct neighbour_place {
+struct neighbour_address {
     char host[TOPOLOGY_HOST_MAX]; /* or the path of a unix socket */
     unsigned port;                /* 0: it is a path */
 };
 
 /* Parses sidecar-of: host:port, [v6]:port, or a path, which has a slash. False:
  * malformed. */
-bool neighbour_parse(const char *text, struct neighbour_place *ret_place);
+bool neighbour_parse(const char *text, struct neighbour_address *ret_address);
 
 struct neighbour *neighbour_new(const struct loop0 *loop0,
-                                const struct neighbour_place *place,
+                                const struct neighbour_address *address,
                                 const struct neighbour_hooks *hooks);
 void neighbour_free(struct neighbour *neighbour);
 

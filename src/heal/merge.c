@@ -482,15 +482,15 @@ aim(struct merge *merge)
 bool
 merge_begin(struct merge *merge, const struct wire_answer *answer)
 {
-    if (merge->options.on && !merge_holds(merge) &&
+    if (merge->options.on && !merge_needs_data(merge) &&
         merge_save_begin(&merge->save, &merge->options, answer)) {
         merge_look(merge);
     }
-    return merge_holds(merge);
+    return merge_needs_data(merge);
 }
 
 bool
-merge_holds(const struct merge *merge)
+merge_needs_data(const struct merge *merge)
 {
     return merge->save.stage != MERGE_SAVE_NONE;
 }

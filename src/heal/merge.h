@@ -9,7 +9,7 @@
  *
  *   the backlog keeps what no replica has (primary_limits.merge_bytes)
  *   -> +FULLRESYNC says where the logs part (repl/wire.h)
- *   -> the snapshot waits: merge_holds
+ *   -> the snapshot waits: merge_needs_data
  *   -> a task collects the names, loop 0 looks up their incarnations in slices,
  *      the task writes the files
  *   -> the snapshot goes on; its end replaces the data
@@ -36,9 +36,9 @@ void merge_free(struct merge *merge); /* NULL is fine */
 
 /* Begins to save the part of our log that a primary with this answer lacks, if
  * there is one and it is not saved yet. Returns whether a save runs: then our
- * data must stay until merge_holds returns false. */
+ * data must stay until merge_needs_data returns false. */
 bool merge_begin(struct merge *merge, const struct wire_answer *answer);
-bool merge_holds(const struct merge *merge);
+bool merge_needs_data(const struct merge *merge);
 
 /* Goes on; when the thread may have finished something, and at each tick. */
 void merge_look(struct merge *merge);

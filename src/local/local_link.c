@@ -28,10 +28,10 @@ local_link_now_ms(void)
 }
 
 void
-local_link_init(struct local_link *link, const struct local_place *place,
+local_link_init(struct local_link *link, const struct local_address *address,
                 struct local_copy *copy, int wake_fd)
 {
-    *link = (struct local_link){ .place = place,
+    *link = (struct local_link){ .address = address,
                                  .copy = copy,
                                  .wake_fd = wake_fd,
                                  .dial_at_ms = 1,
@@ -133,19 +133,19 @@ expect(struct local_link *link, const char *to, uint64_t deadline_ns)
 static bool
 log_in(struct local_link *link, uint64_t deadline_ns)
 {
-    const struct local_place *place = link->place;
+    const struct local_address *address = link->address;
     char number[16];
     struct slice words[] = { slice_lit("SELECT"), { number, 0 } };
 
-    client_send_login(&link->client, 3, place->user, place->password);
+    client_send_login(&link->client, 3, address->user, address->password);
     if (!expect(link, "HELLO 3", deadline_ns)) {
         return false;
     }
-    if (place->database == 0) {
+    if (address->database == 0) {
         return true;
     }
     words[1].len =
-        (size_t)snprintf(number, sizeof(number), "%u", place->database);
+        (size_t)snprintf(number, sizeof(number), "%u", address->database);
     client_send(&link->client, words, 2);
     return expect(link, "SELECT", deadline_ns);
 }
@@ -153,19 +153,20 @@ log_in(struct local_link *link, uint64_t deadline_ns)
 static bool
 dial_server(struct local_link *link)
 {
-    const struct local_place *place = link->place;
+    const struct local_address *address = link->address;
     struct client *client = &link->client;
     uint64_t deadline_ns = clock_mono_ns() + DIAL_MS * MS_NS;
 
     client_init(client, VALUE_MAX_BYTES);
     client->value_max = VALUE_MAX_BYTES;
     client->wake_fd = link->wake_fd;
-    return (place->host[0] == '/'
-                ? client_dial_path(client, place->host, deadline_ns)
-                : client_dial_host(client, place->host, place->port,
+    return (address->host[0] == '/'
+                ? client_dial_path(client, address->host, deadline_ns)
+                : client_dial_host(client, address->host, address->port,
                                    deadline_ns)) &&
-           (place->tls == NULL ||
-            client_dial_tls(client, place->tls, place->host, deadline_ns)) &&
+           (address->tls == NULL ||
+            client_dial_tls(client, address->tls, address->host,
+                            deadline_ns)) &&
            log_in(link, deadline_ns);
 }
 

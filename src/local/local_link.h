@@ -17,7 +17,7 @@
 struct tls_contexts;
 
 /* A server. The texts are borrowed. */
-struct local_place {
+struct local_address {
     const char *host, *port;  /* host: or the path of a socket */
     struct tls_contexts *tls; /* NULL: plain */
     struct slice user;        /* empty: the default user */
@@ -28,7 +28,7 @@ struct local_place {
 enum { LOCAL_LINK_ERROR_MAX = 256 };
 
 struct local_link {
-    const struct local_place *place;
+    const struct local_address *address;
     struct local_copy *copy;
     struct client client;
     int wake_fd;          /* ends a step when it is readable; -1: none */
@@ -38,7 +38,8 @@ struct local_link {
     char error[LOCAL_LINK_ERROR_MAX]; /* the last one; no secrets in it */
 };
 
-void local_link_init(struct local_link *link, const struct local_place *place,
+void local_link_init(struct local_link *link,
+                     const struct local_address *address,
                      struct local_copy *copy, int wake_fd);
 void local_link_close(struct local_link *link);
 

@@ -100,10 +100,10 @@ learn_secret(struct persist *persist, const uint8_t secret[BLOOM_SECRET_BYTES])
     if (atomic_load(&learning->state) == WRITTEN) {
         finish(persist);
         if (learning->fingerprint == fingerprint) {
-            return keyring_holds(fingerprint) ? LEARN_DONE : LEARN_FAILED;
+            return keyring_has(fingerprint) ? LEARN_DONE : LEARN_FAILED;
         }
     }
-    if (keyring_holds(fingerprint)) {
+    if (keyring_has(fingerprint)) {
         return LEARN_DONE;
     }
     return atomic_load(&learning->state) == IDLE

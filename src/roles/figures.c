@@ -128,6 +128,6 @@ figures_settle(struct replication *r)
         r->figures_due = false;
         figures_show(r);
         service_wake_loops(r->loop0->service);
-        replication_stir_failover(r);
+        replication_poke_failover(r);
     }
 }

@@ -67,7 +67,7 @@ on_link(void *ctx)
 
     set_link_up(r);
     figures_settle(r);
-    replication_stir_failover(r);
+    replication_poke_failover(r);
 }
 
 static void
@@ -195,7 +195,7 @@ apply(void *ctx, const struct wire_piece *group, char *ret_reason,
     apply_wake(r->apply);
     if (applied == REPLICA_APPLIED) {
         journal_kick(persist_journal(r->loop0->service->persist));
-        outgoing_stir(r);
+        outgoing_poke(r);
     } else if (applied == REPLICA_REFUSED) {
         disown(r);
     }
@@ -553,7 +553,7 @@ following_kill(struct replication *r, const char *reason)
 void
 following_look(struct replication *r)
 {
-    if (r->following.holds && !merge_holds(r->merge)) {
+    if (r->following.holds && !merge_needs_data(r->merge)) {
         release_load(r);
     }
     if (r->following.transfer != NULL) {

@@ -134,7 +134,7 @@ outgoing_send(struct replication *r)
 {
     uint64_t released;
 
-    atomic_store(&r->shared.stirred, false);
+    atomic_store(&r->shared.poked, false);
     if (r->life != REPLICATION_RUNS ||
         !persist_is_tapped(r->loop0->service->persist)) {
         return;
@@ -146,7 +146,7 @@ outgoing_send(struct replication *r)
     }
     r->flush.more = primary_stream(r->primary, released, replication_now_ms());
     if (r->flush.more) {
-        outgoing_stir(r);
+        outgoing_poke(r);
     }
     primary_ask_acks(r->primary, take_ask(r));
     replica_disk_moved(r->replica, replication_now_ms());
@@ -213,7 +213,7 @@ outgoing_look(struct replication *r)
     if (r->flush.armed) {
         return;
     }
-    atomic_store(&r->shared.stirred, false);
+    atomic_store(&r->shared.poked, false);
     if (reach(r) == r->flush.streamed) {
         return; /* until replication_moved: what was written is released */
     }
@@ -226,9 +226,9 @@ outgoing_look(struct replication *r)
 }
 
 void
-outgoing_stir(struct replication *r)
+outgoing_poke(struct replication *r)
 {
-    if (!atomic_exchange(&r->shared.stirred, true)) {
+    if (!atomic_exchange(&r->shared.poked, true)) {
         (void)uv_async_send(&r->poke);
     }
 }

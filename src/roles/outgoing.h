@@ -25,7 +25,7 @@ uint64_t outgoing_seal(struct replication *r);
  * else within half a millisecond; or by loop 0, which it wakes (any thread). */
 void outgoing_send(struct replication *r);
 void outgoing_look(struct replication *r);
-void outgoing_stir(struct replication *r);
+void outgoing_poke(struct replication *r);
 
 /* Asks replicas to acknowledge this position as soon as they have it. Any
  * thread; it has the type of a hook, and ctx is the struct replication. */

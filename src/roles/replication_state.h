@@ -127,7 +127,7 @@ struct following {
 /* What other threads read or ask for. */
 struct replication_shared {
     _Atomic uint64_t kept_ticket, kept_epoch; /* of the kept role */
-    atomic_bool stirred;      /* there may be something to send */
+    atomic_bool poked;        /* there may be something to send */
     atomic_bool conf_changed; /* options have changed */
     atomic_bool streams;      /* the journal has a tap */
     atomic_bool settles;      /* a pull waits for the journal */
@@ -216,7 +216,7 @@ replication_role(const struct replication *r)
 
 /* Makes loop 0 call failover_tick soon, if a failover is under way. */
 static inline void
-replication_stir_failover(struct replication *r)
+replication_poke_failover(struct replication *r)
 {
     if (r->failover.state != STATUS_NO_FAILOVER) {
         (void)uv_async_send(&r->poke);

@@ -129,7 +129,7 @@ replication_read_secrets(struct server *server)
 
     if (secrets_reload(server->persist) && r != NULL) {
         replica_hasten(r->replica, replication_now_ms());
-        pull_hasten(r->pull);
+        pull_hurry(r->pull);
     }
 }
 
@@ -328,7 +328,7 @@ replication_moved(void *ctx)
 
     if (r != NULL &&
         (atomic_load(&r->shared.streams) || atomic_load(&r->shared.settles))) {
-        outgoing_stir(r);
+        outgoing_poke(r);
     }
 }
 

@@ -162,28 +162,28 @@ on_settled(void *ctx, const struct cluster_settings *settings)
 
 /* ---- options ------------------------------------------------------------- */
 
-/* Parses sidecar-map, of which the places are borrowed. ret_places: NULL only
- * checks it. */
+/* Parses sidecar-map, of which the addresses are borrowed. ret_addresses: NULL
+ * only checks it. */
 static bool
-parse_map(const char *map, struct view_place *ret_places, size_t *ret_count,
-          char *ret_reason, size_t reason_size)
+parse_map(const char *map, struct view_address *ret_addresses,
+          size_t *ret_count, char *ret_reason, size_t reason_size)
 {
     struct slice rest = slice_of(map);
     struct slice word;
     size_t count = 0;
 
     while (slice_next_word(&rest, &word)) {
-        struct view_place place;
+        struct view_address address;
 
-        CHECK(count < SIDECAR_PLACES_MAX);
-        if (!view_parse_place(word, &place)) {
+        CHECK(count < SIDECAR_ADDRESSES_MAX);
+        if (!view_parse_address(word, &address)) {
             (void)snprintf(ret_reason, reason_size,
                            "sidecar-map: '%.*s' is not node-id=host:port",
                            slice_shown(word), word.data);
             return false;
         }
-        if (ret_places != NULL) {
-            ret_places[count] = place;
+        if (ret_addresses != NULL) {
+            ret_addresses[count] = address;
         }
         count++;
     }
@@ -213,9 +213,9 @@ read_map(struct sidecar_mode *mode)
     }
     mode->map =
         mem_copy_text(slice_of(mode->loop0->service->conf->sidecar_map));
-    CHECK(parse_map(mode->map, mode->places, &mode->view.place_count, reason,
-                    sizeof(reason)));
-    mode->view.places = mode->places;
+    CHECK(parse_map(mode->map, mode->addresses, &mode->view.address_count,
+                    reason, sizeof(reason)));
+    mode->view.addresses = mode->addresses;
     mem_free(before);
     return true;
 }
@@ -294,13 +294,13 @@ sidecar_mode_init(const struct loop0 *loop0, struct replication *r,
     const struct conf *conf = loop0->service->conf;
     struct neighbour_hooks hooks = { .polled = on_polled,
                                      .settled = on_settled };
-    struct neighbour_place place;
+    struct neighbour_address address;
     struct sidecar_mode *mode;
 
     if (conf->sidecar_of[0] == '\0') {
         return true;
     }
-    if (!neighbour_parse(conf->sidecar_of, &place)) {
+    if (!neighbour_parse(conf->sidecar_of, &address)) {
         (void)snprintf(ret_reason, SIDECAR_MODE_REASON_MAX,
                        "sidecar-of: '%s' is neither host:port nor "
                        "[address]:port nor the path of a unix socket",
@@ -325,7 +325,7 @@ sidecar_mode_init(const struct loop0 *loop0, struct replication *r,
     read_options(mode);
     key_hash_by_slot(true);
     hooks.ctx = mode;
-    mode->neighbour = neighbour_new(loop0, &place, &hooks);
+    mode->neighbour = neighbour_new(loop0, &address, &hooks);
     mode->inquiry = sidecar_inquiry_new(loop0->service, poke, mode);
     loop0->service->cluster = &mode->cluster;
     observe_flag(loop0->service, OBSERVED_ROUTES, true);

@@ -26,7 +26,7 @@ struct replication;
 struct sidecar_inquiry;
 
 enum {
-    SIDECAR_PLACES_MAX = 256,
+    SIDECAR_ADDRESSES_MAX = 256,
     SIDECAR_PULL_NEAR_BYTES = 64 << 10 /* of the source's log left: then it is
                                           fenced */
 };
@@ -54,8 +54,8 @@ struct sidecar_mode {
     _Atomic uint64_t sync_to; /* a position that the journal was asked to sync;
                                  0: none */
     bool checked;             /* the data was compared with the file */
-    char *map; /* a copy of sidecar-map, into which the places point */
-    struct view_place places[SIDECAR_PLACES_MAX];
+    char *map; /* a copy of sidecar-map, into which the addresses point */
+    struct view_address addresses[SIDECAR_ADDRESSES_MAX];
     atomic_bool map_due;  /* sidecar-map has changed */
     unsigned warned_port; /* for which the log has the warning */
     struct sidecar_report report;

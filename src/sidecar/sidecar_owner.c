@@ -386,7 +386,7 @@ answer_order(struct sidecar_mode *mode, struct fence_order *order)
                    "slots=%u node=%s position=%llu",
                    slot_set_count(&order->granted), order->node,
                    (unsigned long long)order->answer.position);
-        outgoing_stir(mode->r);
+        outgoing_poke(mode->r);
     }
 }
 

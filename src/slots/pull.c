@@ -64,7 +64,7 @@ pull_free(struct pull *pull)
 }
 
 void
-pull_hasten(struct pull *pull)
+pull_hurry(struct pull *pull)
 {
     replica_hasten(pull->replica, run_clock_ms());
 }

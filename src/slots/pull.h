@@ -54,7 +54,7 @@ struct pull *pull_new(const struct pull_roles *roles);
 void pull_free(struct pull *pull);
 
 /* Tries again soon, since there is a new hash secret. */
-void pull_hasten(struct pull *pull);
+void pull_hurry(struct pull *pull);
 
 /* Goes on with what is due: loaded data, adoption, the cut-over. */
 void pull_look(struct pull *pull);

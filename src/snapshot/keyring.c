@@ -155,7 +155,7 @@ keyring_fingerprint(const uint8_t secret[BLOOM_SECRET_BYTES])
 }
 
 bool
-keyring_holds(uint64_t fingerprint)
+keyring_has(uint64_t fingerprint)
 {
     return keyed_is_held(fingerprint);
 }

@@ -23,7 +23,7 @@ unsigned keyring_read(int dir_fd, keyring_wrong_fn *wrong, void *ctx);
 
 /* For rooms that do not see core: what core/keyed.h says. */
 uint64_t keyring_fingerprint(const uint8_t secret[BLOOM_SECRET_BYTES]);
-bool keyring_holds(uint64_t fingerprint);
+bool keyring_has(uint64_t fingerprint);
 bool keyring_is_full(void);
 
 /* Writes a secret, as file_replace does. Returns 0 or errno. */

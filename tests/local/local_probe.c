@@ -60,18 +60,18 @@ main(int argc, char **argv)
     static char line[LINE_BYTES];
     size_t len = 0;
     struct local_link link;
-    struct local_place place = { .password = { NULL, 0 } };
+    struct local_address address = { .password = { NULL, 0 } };
     struct local_options options = { .refresh_ms = 1000 };
 
     if (argc != 5) {
         return 2;
     }
-    place.host = argv[1];
-    place.port = argv[2];
+    address.host = argv[1];
+    address.port = argv[2];
     options.key = slice_of(argv[3]);
     options.max_stale_ms = strtoull(argv[4], NULL, 10);
     CHECK(fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK) == 0);
-    local_link_init(&link, &place, local_copy_new(&options), -1);
+    local_link_init(&link, &address, local_copy_new(&options), -1);
     while (serve(&link, line, &len)) {
         local_link_step(&link, local_link_now_ms() + 2);
     }

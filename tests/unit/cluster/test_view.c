@@ -61,16 +61,18 @@ TEST(daemons_are_at_the_port_of_their_node_and_the_offset)
 
 TEST(the_map_overrides_an_address_and_tls_ports_have_an_offset)
 {
-    struct view_place places[2];
+    struct view_address addresses[2];
     struct view_options options = { .port_offset = -1000,
                                     .tls_offset = 500,
                                     .settings.endpoint = VIEW_ENDPOINT_HOSTNAME,
-                                    .places = places,
-                                    .place_count = 2 };
+                                    .addresses = addresses,
+                                    .address_count = 2 };
     struct cluster_view *view;
 
-    assert_true(view_parse_place(slice_of(RIG_A "=[fd00::1]:9"), &places[0]));
-    assert_true(view_parse_place(slice_of(RIG_R "=r.example:10"), &places[1]));
+    assert_true(
+        view_parse_address(slice_of(RIG_A "=[fd00::1]:9"), &addresses[0]));
+    assert_true(
+        view_parse_address(slice_of(RIG_R "=r.example:10"), &addresses[1]));
     view = make_view(&options);
     assert_redirect(view, 0, false, "fd00::1:9");
     assert_redirect(view, 0, true, "fd00::1:509");
@@ -139,16 +141,17 @@ TEST(words_of_the_map_are_checked)
         "x=h:1",
         "G111111111111111111111111111111111111111=h:1",
     };
-    struct view_place place = { .port = 7 };
+    struct view_address address = { .port = 7 };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        assert_false(view_parse_place(slice_of(bad[i]), &place));
-        assert_int_equal(place.port, 7);
+        assert_false(view_parse_address(slice_of(bad[i]), &address));
+        assert_int_equal(address.port, 7);
     }
-    assert_true(view_parse_place(slice_of(RIG_A "=10.0.0.1:65535"), &place));
-    assert_int_equal(place.port, 65535);
-    assert_true(slice_equal(place.host, slice_of("10.0.0.1")));
-    assert_true(slice_equal(place.id, slice_of(RIG_A)));
+    assert_true(
+        view_parse_address(slice_of(RIG_A "=10.0.0.1:65535"), &address));
+    assert_int_equal(address.port, 65535);
+    assert_true(slice_equal(address.host, slice_of("10.0.0.1")));
+    assert_true(slice_equal(address.id, slice_of(RIG_A)));
 }
 
 TEST(without_memory_there_is_no_view)

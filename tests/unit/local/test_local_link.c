@@ -121,14 +121,14 @@ TEST(a_link_logs_in_and_selects_before_the_copy_speaks)
     struct local_copy *copy = new_copy();
     struct local_link link;
     struct host host;
-    struct local_place place = { .host = "127.0.0.1",
-                                 .user = slice_lit("me"),
-                                 .password = slice_lit("secret"),
-                                 .database = 3 };
+    struct local_address address = { .host = "127.0.0.1",
+                                     .user = slice_lit("me"),
+                                     .password = slice_lit("secret"),
+                                     .database = 3 };
 
     host_begin(&host, "%1\r\n+proto\r\n:3\r\n");
-    place.port = host.port;
-    local_link_init(&link, &place, copy, -1);
+    address.port = host.port;
+    local_link_init(&link, &address, copy, -1);
     await(&link, LOCAL_ABSENT);
     assert_non_null(strstr(host.heard, "AUTH\r\n$2\r\nme\r\n$6\r\nsecret"));
     assert_string_equal(link.error, "");
@@ -143,12 +143,12 @@ TEST(a_link_that_was_closed_is_made_again)
     struct local_copy *copy = new_copy();
     struct local_link link;
     struct host host;
-    struct local_place place = { .host = "127.0.0.1" };
+    struct local_address address = { .host = "127.0.0.1" };
 
     host_begin(&host, "%1\r\n+proto\r\n:3\r\n");
     atomic_store(&host.closes, 2);
-    place.port = host.port;
-    local_link_init(&link, &place, copy, -1);
+    address.port = host.port;
+    local_link_init(&link, &address, copy, -1);
     await(&link, LOCAL_ABSENT);
     assert_int_equal(link.connections, 3);
     assert_string_equal(link.error, "the server closed the connection");
@@ -162,12 +162,12 @@ TEST(a_refusal_is_told_without_the_password)
     struct local_copy *copy = new_copy();
     struct local_link link;
     struct host host;
-    struct local_place place = { .host = "127.0.0.1",
-                                 .password = slice_lit("secret") };
+    struct local_address address = { .host = "127.0.0.1",
+                                     .password = slice_lit("secret") };
 
     host_begin(&host, "-WRONGPASS no\r\n");
-    place.port = host.port;
-    local_link_init(&link, &place, copy, -1);
+    address.port = host.port;
+    local_link_init(&link, &address, copy, -1);
     local_link_step(&link, local_link_now_ms());
     assert_string_equal(link.error, "the server refuses HELLO 3: WRONGPASS no");
     assert_int_equal(local_copy_stage(copy), LOCAL_UNLINKED);
@@ -182,13 +182,13 @@ TEST(another_descriptor_ends_a_step)
     struct local_copy *copy = new_copy();
     struct local_link link;
     struct host host;
-    struct local_place place = { .host = "127.0.0.1" };
+    struct local_address address = { .host = "127.0.0.1" };
     int wake = eventfd(1, EFD_CLOEXEC);
     uint64_t begun_ms = local_link_now_ms();
 
     host_begin(&host, "%1\r\n+proto\r\n:3\r\n");
-    place.port = host.port;
-    local_link_init(&link, &place, copy, wake);
+    address.port = host.port;
+    local_link_init(&link, &address, copy, wake);
     for (int i = 0; i < 5; i++) {
         local_link_step(&link, begun_ms + 600000);
     }

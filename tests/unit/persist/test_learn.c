@@ -36,7 +36,7 @@ TEST(a_secret_is_written_and_known_after_a_restart)
     assert_int_equal(wait_for(rig, one), LEARN_DONE);
     assert_int_equal(wait_for(rig, two), LEARN_DONE);
     assert_int_equal(learn_secret(rig->persist, one), LEARN_DONE);
-    assert_true(keyring_holds(keyring_fingerprint(two)));
+    assert_true(keyring_has(keyring_fingerprint(two)));
     (void)snprintf(path, sizeof(path), "%s/" KEYRING_NAME "/%016llx", rig->dir,
                    (unsigned long long)keyring_fingerprint(one));
     assert_int_equal(0, stat(path, &status));

@@ -60,9 +60,9 @@ TEST(what_is_written_is_read_and_other_files_are_named)
     assert_int_equal(status.st_mode & 0777, 0600);
     assert_int_equal(0, fstatat(dir_fd, KEYRING_NAME, &status, 0));
     assert_int_equal(status.st_mode & 0777, 0700);
-    assert_false(keyring_holds(keyring_fingerprint(one)));
+    assert_false(keyring_has(keyring_fingerprint(one)));
     assert_int_equal(keyring_read(dir_fd, on_wrong, NULL), 1);
-    assert_true(keyring_holds(keyring_fingerprint(one)));
+    assert_true(keyring_has(keyring_fingerprint(one)));
     assert_int_equal(keyring_read(dir_fd, on_wrong, NULL), 0);
     assert_int_equal(wrong, 0);
     put(dir_fd, KEYRING_NAME "/notes", "words", 0644);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A set-associative cache: a source has a place in the set of its hash, or
+ * A set-associative cache: a source has a tally in the set of its hash, or
  * none. The fixed size bounds what an attacker with many addresses can fill.
  */
 #include "access/auth_delay.h"
@@ -20,7 +20,7 @@ enum {
     HALVING_MS = 60 * 1000,
 };
 
-struct place {
+struct tally {
     uint8_t source[AUTH_DELAY_SOURCE];
     uint64_t last_ms;
     uint32_t failures; /* 0: free */
@@ -28,7 +28,7 @@ struct place {
 
 struct auth_delay {
     pthread_mutex_t mutex;
-    struct place sets[SETS][WAYS];
+    struct tally sets[SETS][WAYS];
 };
 
 struct auth_delay *
@@ -50,29 +50,29 @@ auth_delay_free(struct auth_delay *delay)
 }
 
 static uint32_t
-failures_now(const struct place *place, uint64_t now_ms)
+failures_now(const struct tally *tally, uint64_t now_ms)
 {
     uint64_t halvings =
-        now_ms > place->last_ms ? (now_ms - place->last_ms) / HALVING_MS : 0;
+        now_ms > tally->last_ms ? (now_ms - tally->last_ms) / HALVING_MS : 0;
 
-    return halvings < 32 ? place->failures >> halvings : 0;
+    return halvings < 32 ? tally->failures >> halvings : 0;
 }
 
 static bool
-is_of(const struct place *place, const uint8_t source[AUTH_DELAY_SOURCE])
+is_of(const struct tally *tally, const uint8_t source[AUTH_DELAY_SOURCE])
 {
-    return place->failures > 0 &&
-           memcmp(place->source, source, AUTH_DELAY_SOURCE) == 0;
+    return tally->failures > 0 &&
+           memcmp(tally->source, source, AUTH_DELAY_SOURCE) == 0;
 }
 
-/* Returns the source's place, or the one with the fewest failures. */
-static struct place *
-find_place(struct auth_delay *delay, const uint8_t source[AUTH_DELAY_SOURCE],
+/* Returns the source's tally, or the one with the fewest failures. */
+static struct tally *
+find_tally(struct auth_delay *delay, const uint8_t source[AUTH_DELAY_SOURCE],
            uint64_t now_ms)
 {
     struct slice name = { (const char *)source, AUTH_DELAY_SOURCE };
-    struct place *set = delay->sets[hash_name(name) % SETS];
-    struct place *fewest = &set[0];
+    struct tally *set = delay->sets[hash_name(name) % SETS];
+    struct tally *fewest = &set[0];
 
     for (int i = 0; i < WAYS; i++) {
         if (is_of(&set[i], source)) {
@@ -89,14 +89,14 @@ uint64_t
 auth_delay_ms(struct auth_delay *delay, const uint8_t source[AUTH_DELAY_SOURCE],
               uint64_t now_ms, uint64_t max_ms)
 {
-    const struct place *place;
+    const struct tally *tally;
     uint64_t failures = 0;
     uint64_t wait_ms = FIRST_MS;
 
     pthread_mutex_lock(&delay->mutex);
-    place = find_place(delay, source, now_ms);
-    if (is_of(place, source)) {
-        failures = failures_now(place, now_ms);
+    tally = find_tally(delay, source, now_ms);
+    if (is_of(tally, source)) {
+        failures = failures_now(tally, now_ms);
     }
     pthread_mutex_unlock(&delay->mutex);
     if (failures < FREE_FAILURES) {
@@ -112,20 +112,20 @@ bool
 auth_delay_failed(struct auth_delay *delay,
                   const uint8_t source[AUTH_DELAY_SOURCE], uint64_t now_ms)
 {
-    struct place *place;
+    struct tally *tally;
     uint32_t failures = 0;
     bool first = true;
 
     pthread_mutex_lock(&delay->mutex);
-    place = find_place(delay, source, now_ms);
-    if (is_of(place, source)) {
-        first = place->last_ms / 1000 != now_ms / 1000;
-        failures = failures_now(place, now_ms);
+    tally = find_tally(delay, source, now_ms);
+    if (is_of(tally, source)) {
+        first = tally->last_ms / 1000 != now_ms / 1000;
+        failures = failures_now(tally, now_ms);
     }
     /* 64 are enough for the longest delay; more would take longer to halve. */
-    *place = (struct place){ .last_ms = now_ms,
+    *tally = (struct tally){ .last_ms = now_ms,
                              .failures = failures < 64 ? failures + 1 : 64 };
-    memcpy(place->source, source, AUTH_DELAY_SOURCE);
+    memcpy(tally->source, source, AUTH_DELAY_SOURCE);
     pthread_mutex_unlock(&delay->mutex);
     return first;
 }

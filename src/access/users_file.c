@@ -196,8 +196,8 @@ reads_back(struct slice text, struct buf *ret_error)
     if (!users_file_parse("aclfile", text, &draft, ret_error)) {
         return false;
     }
-    same = put_users(draft.list, draft.count, &again) && again.data != NULL &&
-           slice_equal(buf_slice(&again), text);
+    same = put_users(draft.list, draft.count, &again) && text.data != NULL &&
+           again.data != NULL && slice_equal(buf_slice(&again), text);
     if (!same) {
         buf_append_slice(ret_error, slice_lit("the text of the users does not "
                                               "make them again"));

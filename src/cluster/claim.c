@@ -20,6 +20,7 @@
 #include "cluster/sidecar_disk.h"
 #include "cluster/sidecar_fallen.h"
 #include "cluster/sidecar_force.h"
+#include "cluster/sidecar_give.h"
 #include "cluster/sidecar_peers.h"
 #include "cluster/sidecar_show.h"
 #include "cluster/sidecar_wait.h"
@@ -329,7 +330,7 @@ claim_is_near(struct sidecar *sidecar, uint64_t now_ms)
         sidecar->claim.number = 0;
         fail_claim(sidecar, "a server that was silent has newer data", now_ms);
     } else if (sidecar->claim.state == CLAIM_PULLS) {
-        sidecar->claim.near = true;
+        sidecar->claim.near = sidecar->claim.copied = true;
         fence_if_kept(sidecar, now_ms);
     }
 }
@@ -377,9 +378,11 @@ claim_cancel(struct sidecar *sidecar)
 }
 
 void
-claim_drop(struct sidecar *sidecar, const struct slot_set *lost)
+claim_drop(struct sidecar *sidecar, const struct slot_set *lost,
+           uint64_t now_ms)
 {
     struct claim *claim = &sidecar->claim;
+    struct slot_set copied = claim->set;
 
     if (claim->state == CLAIM_NONE || !slot_set_intersects(&claim->set, lost)) {
         return;
@@ -388,6 +391,9 @@ claim_drop(struct sidecar *sidecar, const struct slot_set *lost)
         slot_set_subtract(&claim->set, lost);
     } else { /* the source was asked for all of them, or a pull fetches them */
         claim_cancel(sidecar);
+        if (claim->copied) {
+            sidecar_give_leave(sidecar, &copied, now_ms);
+        }
     }
 }
 

@@ -154,7 +154,7 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
     slot_set_subtract(&sidecar->leaving, &sidecar->owned);
     slot_set_subtract(&sidecar->passed, &sidecar->owned);
     slot_set_subtract(&sidecar->awaiting, &sidecar->owned);
-    claim_drop(sidecar, &lost);
+    claim_drop(sidecar, &lost, now_ms);
     sidecar_give_await(sidecar, now_ms);
     return gained;
 }

@@ -398,6 +398,25 @@ sidecar_give_gone(struct sidecar *sidecar, const struct slot_set *set,
 }
 
 void
+sidecar_give_leave(struct sidecar *sidecar, const struct slot_set *set,
+                   uint64_t now_ms)
+{
+    struct slot_set left = *set;
+
+    slot_set_subtract(&left, &sidecar->owned);
+    slot_set_foreach (set, slot) {
+        if (sidecar->own->held[slot] != 0) {
+            slot_set_remove(&left, slot);
+        }
+    }
+    if (!slot_set_is_empty(&left)) {
+        slot_set_unite(&sidecar->forgets, &left);
+        sidecar->forgets_ticket = sidecar_keep(sidecar);
+        sidecar->forgets_at_ms = now_ms + sidecar->options.forget_ms;
+    }
+}
+
+void
 sidecar_give_reset(struct sidecar *sidecar)
 {
     memset(&sidecar->forgets, 0, sizeof(sidecar->forgets));

@@ -42,6 +42,11 @@ bool sidecar_give_let_go(struct sidecar *sidecar, const struct slot_set *set,
 void sidecar_give_gone(struct sidecar *sidecar, const struct slot_set *set,
                        uint64_t now_ms);
 
+/* Our node has lost slots before the copies of them that are here were held.
+ * Their source has all of it: the copies go like forgotten slots. */
+void sidecar_give_leave(struct sidecar *sidecar, const struct slot_set *set,
+                        uint64_t now_ms);
+
 /* Deletes the keys of forgotten slots when it is time. */
 void sidecar_give_drop(struct sidecar *sidecar, uint64_t now_ms);
 

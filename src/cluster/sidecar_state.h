@@ -115,6 +115,7 @@ struct claim {
     bool refused; /* the daemon that we followed has refused */
     bool passed;  /* another node than that one's has owned slots since */
     bool near;    /* PULLS has nearly all; its fence waits for our disk */
+    bool copied;  /* it had once: keys are here */
     bool broke;   /* the link of PULLS did: the source may have started again */
     char source[TOPOLOGY_ID_LEN + 1];
     uint64_t number;    /* of the question; 0: it is answered */

@@ -247,6 +247,34 @@ TEST(slots_that_move_on_are_given_up)
     rig_fini(&rig);
 }
 
+TEST(copies_of_slots_that_move_on_are_deleted_unless_they_come_back)
+{
+    struct rig rig;
+
+    begin_with_all(&rig);
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &has_keys);
+    sidecar_pull_is_near(rig.sidecar, rig.now_ms);
+    rig_tick(&rig, 50);
+    rig_poll(&rig, RIG_NODES);
+    assert_false(rig.pulls);
+    rig_tick(&rig, SIDECAR_FORGET_MS - 100);
+    assert_true(slot_set_is_empty(&rig.dropped));
+    rig_tick(&rig, 200);
+    assert_int_equal(slot_set_count(&rig.dropped), 2);
+    assert_true(slot_set_has(&rig.dropped, 5461));
+    rig_fini(&rig);
+
+    begin_with_all(&rig);
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &has_keys);
+    sidecar_pull_is_near(rig.sidecar, rig.now_ms);
+    rig_tick(&rig, 50);
+    rig_poll(&rig, RIG_NODES);
+    rig_poll(&rig, MOVED);
+    rig_tick(&rig, SIDECAR_FORGET_MS + 100);
+    assert_true(slot_set_is_empty(&rig.dropped));
+    rig_fini(&rig);
+}
+
 TEST(a_refused_fence_gives_up_the_claim_and_tries_again)
 {
     const struct sidecar_answer refused = { .kind = SIDECAR_REFUSED,

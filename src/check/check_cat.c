@@ -171,16 +171,20 @@ on_filter(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
     return ok;
 }
 
+static struct snapshot_record
+record_of(uint32_t db, const struct entry *entry, uint64_t expires_at_ms)
+{
+    return (struct snapshot_record){ .name = entry_name(entry),
+                                     .db = db,
+                                     .expires_at_ms = expires_at_ms,
+                                     .incarnation = entry->incarnation };
+}
+
 static bool
 on_entry(void *ctx, uint32_t db, const struct entry *entry,
          uint64_t expires_at_ms)
 {
-    const struct snapshot_record record = {
-        .name = entry_name(entry),
-        .db = db,
-        .expires_at_ms = expires_at_ms,
-        .incarnation = entry->incarnation,
-    };
+    const struct snapshot_record record = record_of(db, entry, expires_at_ms);
 
     return put_filter(ctx, &record, &entry->bloom);
 }
@@ -241,12 +245,7 @@ static bool
 put_made(void *ctx, uint32_t db, const struct entry *entry,
          uint64_t expires_at_ms)
 {
-    const struct snapshot_record record = {
-        .name = entry_name(entry),
-        .db = db,
-        .expires_at_ms = expires_at_ms,
-        .incarnation = entry->incarnation,
-    };
+    const struct snapshot_record record = record_of(db, entry, expires_at_ms);
 
     return put_restore(ctx, &record, &entry->bloom);
 }

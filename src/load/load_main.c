@@ -97,6 +97,20 @@ static const char usage[] =
     "  --timeout SECONDS                   without a reply that is due (60)\n" \
     "  --max-value SIZE                    longest item and reply (512mb)\n"
 
+/* Of the commands that bring whole filters, and of those that follow how a
+ * source makes them. */
+#define FILTER_OPTIONS                                                         \
+    "  --existing stop|skip|replace        what happens to a filter whose "    \
+    "key the\n"                                                                \
+    "                                      server has already (stop)\n"        \
+    "  --db N                              this database only (all)\n"
+#define SOURCE_OPTIONS                                                         \
+    "  --source-version VERSION            of Redis or RedisBloom, where the " \
+    "source\n"                                                                 \
+    "                                      does not tell: 8 stores rates "     \
+    "above 0.25\n"                                                             \
+    "                                      as 0.25\n"
+
 /* The commands as bits, in the order of the list below, and the sets of them
  * that take an option. */
 enum {
@@ -119,12 +133,7 @@ static const struct tool_command commands[] = {
       "Restores the filters of RedisBloom and valkey-bloom that an RDB file "
       "has, with\n"
       "their times to live. Everything else is skipped and counted.\n"
-      "\n" SERVER_OPTIONS
-      "  --existing stop|skip|replace        what happens to a filter whose "
-      "key the\n"
-      "                                      server has already (stop)\n"
-      "  --db N                              this database only (all)\n"
-      "\n"
+      "\n" SERVER_OPTIONS FILTER_OPTIONS "\n"
       "Exit status: 0 done, 1 something is missing, 2 a mistake, 3 a file or a "
       "server\n"
       "failed.\n" },
@@ -134,16 +143,7 @@ static const struct tool_command commands[] = {
       "Restores the filters of an AOF and applies the changes that follow: a "
       "file, with\n"
       "or without an RDB in front, the directory of Redis 7, or its manifest.\n"
-      "\n" SERVER_OPTIONS
-      "  --existing stop|skip|replace        what happens to a filter whose "
-      "key the\n"
-      "                                      server has already (stop)\n"
-      "  --db N                              this database only (all)\n"
-      "  --source-version VERSION            of Redis or RedisBloom, where the "
-      "source\n"
-      "                                      does not tell: 8 stores rates "
-      "above 0.25\n"
-      "                                      as 0.25\n"
+      "\n" SERVER_OPTIONS FILTER_OPTIONS SOURCE_OPTIONS
       "  --error RATE, --capacity N          of filters that the source made "
       "by its\n"
       "                                      defaults (0.01, 100)\n"
@@ -170,16 +170,7 @@ static const struct tool_command commands[] = {
       "--follow\n"
       "  --from-user NAME, --from-password-file FILE   how to log in\n"
       "  --from-tls                          speak TLS\n"
-      "\n" SERVER_OPTIONS
-      "  --existing stop|skip|replace        what happens to a filter whose "
-      "key the\n"
-      "                                      server has already (stop)\n"
-      "  --db N                              this database only (all)\n"
-      "  --source-version VERSION            of Redis or RedisBloom, where the "
-      "source\n"
-      "                                      does not tell: 8 stores rates "
-      "above 0.25\n"
-      "                                      as 0.25\n"
+      "\n" SERVER_OPTIONS FILTER_OPTIONS SOURCE_OPTIONS
       "  --error RATE, --capacity N          of filters that the source made "
       "by its\n"
       "                                      defaults (what it tells)\n"
@@ -243,7 +234,8 @@ static const struct tool_command commands[] = {
       "server\n"
       "gives its secrets as it gives them to a replica: to a user with PSYNC "
       "and all\n"
-      "keys who has logged in, has shown a certificate or is on its machine.\n"
+      "keys, if it has logged in, has shown a certificate or is on the same "
+      "machine.\n"
       "\n"
       "  --from-user NAME, --from-password-file FILE   how to log in\n"
       "  --from-tls, --cacert FILE, --cert FILE, --key FILE   TLS\n"

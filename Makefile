@@ -398,8 +398,9 @@ out-of-memory: $(SERVER) $(SHIM) ## Test random failing allocations: make out-of
 simulate: $(B)/tests/unit/repl/test_simulator ## Simulate thousands of replica networks: make simulate ROUNDS=100
 	BLOOMERY_ROUNDS=$(or $(ROUNDS),100) $(if $(SEED),BLOOMERY_SEED=$(SEED)) $<
 
-simulate-cluster: $(B)/tests/unit/cluster/test_simulator ## Simulate thousands of clusters with faults: make simulate-cluster ROUNDS=5
-	BLOOMERY_ROUNDS=$(or $(ROUNDS),5) $(if $(SEED),BLOOMERY_SEED=$(SEED)) $<
+# make test has a quarter of a round.
+simulate-cluster: $(B)/tests/unit/cluster/test_simulator ## Simulate 1,000 clusters with faults a round: make simulate-cluster ROUNDS=5
+	BLOOMERY_ROUNDS=$$((4 * $(or $(ROUNDS),5))) $(if $(SEED),BLOOMERY_SEED=$(SEED)) $<
 
 walk: $(B)/tests/unit/replay/test_complete ## Save and load 300 random lives a round: make walk ROUNDS=67 [MODE=tsan]
 	BLOOMERY_ROUNDS=$(or $(ROUNDS),67) $(if $(SEED),BLOOMERY_SEED=$(SEED)) $<

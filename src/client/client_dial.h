@@ -12,7 +12,7 @@ struct tls_contexts;
 
 /* Dials the addresses of a host one after the other until one answers, each for
  * its part of the time that is left. port: a number, or the name of a service.
- * The fault is that of the last address. */
+ * If none does, the fault says why the last one did not. */
 bool client_dial_host(struct client *client, const char *host, const char *port,
                       uint64_t deadline_ns);
 

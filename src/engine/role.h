@@ -3,7 +3,7 @@
  * The role: primary, or replica of a primary. It changes under the raised gate,
  * on any loop (also by REPLICAOF inside a Sentinel's MULTI), and holds at once
  * for INFO and for which writes are admitted. Loop 0 compares epochs and moves
- * the links afterwards. The server layer keeps the role in a file
+ * the links afterwards. The room roles keeps it in a file
  * (roles/role_file.h).
  */
 #pragma once

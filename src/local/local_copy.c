@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * At most one question is on its way. While pieces are on their way, nothing is
- * asked, unless a copy that is true has to stay fresh: else an error could be
- * that of the question or of a piece. An error that might be that of a question
- * ends the connection.
+ * asked, unless a copy that is true has to stay fresh: nobody could tell
+ * whether an error answers the question or the request for a piece. An error
+ * that may answer a question ends the connection.
  */
 #include "local/local_copy.h"
 
@@ -35,7 +35,8 @@ struct local_copy {
     enum local_stage stage;
     char error[ERROR_MAX];
 
-    /* What is asked. A copy without a filter is that of a missing key. */
+    /* The copy that answers. Without a filter it says that the key is missing.
+     */
     bool has_copy, intact; /* nothing but adds and deletions was told since */
     struct bloom *bloom;
     uint64_t incarnation, deadline_ms;

@@ -5,8 +5,8 @@
  * after a fault, in growing pauses. A server that is silent for long is given
  * up.
  *
- * The copy's time is that of the machine with its suspensions
- * (clock_boot_ns()), in ms. One thread.
+ * The copy's clock goes on while the machine is suspended (clock_boot_ns()),
+ * and counts milliseconds. One thread.
  */
 #pragma once
 

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The state of replication in the server, which its files share. Loop 0 owns
- * it, except struct replication_shared. Each file calls only those named after
+ * The state of replication, which the files of roles share. Loop 0 owns it,
+ * except struct replication_shared. server/replication.c makes it, and looks at
+ * it and at heals and slots in rounds. Each file calls only those named after
  * it:
  *
- *   replication.c   options, timers, events of persist, life
  *   followers.c     our replicas: links, snapshots for them
  *   failover.c      handing our role to a replica
  *   role_change.c   what follows from another role
  *   following.c     our primary: the link, groups, snapshots from it
  *   outgoing.c      the log's way to our replicas
- *   merge.c         what a former primary has that its primary lacks
- *   pull.c          slots that we take over, with pull_link.c, pull_adopt.c and
- *                   pull_log.c
- *   slot_drop.c     slots whose keys are deleted
- *   slot_figures.c  what these two show
  *   kept_role.c     the role that a restart finds
  *   grace.c         what a primary cannot know after a start
  *   figures.c       copies for other threads

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Copies of the filters of a Bloomery server in a program, which stay fresh
+ * (libbloomery-local): it asks without a round trip. The promise:
+ *
+ *   when the copy says absent, the server that it subscribes to would have said
+ *   so too, at some moment of the last max_stale_ms before the call.
+ *
+ * "Present" may be older, so a deleted item is found for a while. What that
+ * server never had or lost (a replica's lag, a failover, a partition),
+ * BF.EXISTS there does not find either. When the copy cannot know, it says
+ * unknown.
+ *
+ *     struct bloomery_local_options options = {
+ *         .struct_size = sizeof(options),
+ *         .url = "redis://127.0.0.1:7379/0", .key = "urls" };
+ *     struct bloomery_local *seen;
+ *
+ *     if (bloomery_local_open(&options, &seen, NULL) != BLOOMERY_LOCAL_OK) ...
+ *     switch (bloomery_local_contains(seen, url, strlen(url))) {
+ *     case BLOOMERY_LOCAL_PRESENT: ...
+ *     case BLOOMERY_LOCAL_ABSENT:  ...
+ *     case BLOOMERY_LOCAL_UNKNOWN: ...   // ask the server
+ *     }
+ *     bloomery_local_free(seen);
+ *
+ * Any thread may ask at any time: nothing is locked, and nobody waits. One
+ * thread for each server, with all signals blocked, keeps the copies. The
+ * library never writes a log, and never ends the program: missing memory is an
+ * error as others are. No text that it returns has a password. After fork() the
+ * child's copies say unknown; the child opens its own.
+ *
+ * Compile and link with what `pkg-config --cflags --libs libbloomery-local`
+ * prints. A program that was linked with this version works with every later
+ * libbloomery-local.so.1. Structs begin with struct_size, which the caller sets
+ * to the sizeof of the struct, so that they may get more members: what the
+ * caller does not have counts as 0; what the library does not know must be 0 in
+ * options, and is set to 0 in a status.
+ */
+#ifndef BLOOMERY_LOCAL_H
+#define BLOOMERY_LOCAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
+
+/* A copy of one filter. */
+struct bloomery_local;
+
+enum bloomery_local_answer {
+    BLOOMERY_LOCAL_UNKNOWN = -1,
+    BLOOMERY_LOCAL_ABSENT = 0,
+    BLOOMERY_LOCAL_PRESENT = 1
+};
+
+enum bloomery_local_code {
+    BLOOMERY_LOCAL_OK = 0,
+    BLOOMERY_LOCAL_INVALID, /* an option, or the URL, is wrong */
+    BLOOMERY_LOCAL_NOMEM,
+    BLOOMERY_LOCAL_THREAD,  /* the system allows no thread or descriptor more */
+    BLOOMERY_LOCAL_CONNECT, /* no connection, or it ended */
+    BLOOMERY_LOCAL_TLS,     /* the certificates, or the handshake */
+    BLOOMERY_LOCAL_REFUSED, /* the server replied with an error */
+    BLOOMERY_LOCAL_FOREIGN, /* the server has no BF.SUBSCRIBE, or what it says
+                               cannot be understood */
+    BLOOMERY_LOCAL_REPLICA, /* the server is a replica, and may not be one */
+    BLOOMERY_LOCAL_LIMIT,   /* the filter has more than max_bytes */
+    BLOOMERY_LOCAL_LATE,    /* it was not loaded in timeout_ms */
+    BLOOMERY_LOCAL_CLOSED
+};
+
+/* What a copy can answer now. */
+enum bloomery_local_state {
+    BLOOMERY_LOCAL_NONE,   /* not loaded: unknown */
+    BLOOMERY_LOCAL_FRESH,  /* present and absent */
+    BLOOMERY_LOCAL_STALE,  /* present and unknown */
+    BLOOMERY_LOCAL_MISSING /* the key does not exist: unknown, or absent as
+                              long as that is known, with
+                              BLOOMERY_LOCAL_MISSING_IS_ABSENT */
+};
+
+enum bloomery_local_event {
+    BLOOMERY_LOCAL_LOADED,  /* a copy is complete, the first one or a new one */
+    BLOOMERY_LOCAL_GONE,    /* the key does not exist */
+    BLOOMERY_LOCAL_CHANGED, /* the filter became another; it is loaded again */
+    BLOOMERY_LOCAL_CUT,     /* the connection ended, or none was possible; the
+                               text says why. The next try follows */
+    BLOOMERY_LOCAL_FAILED   /* a load has failed; the next one follows */
+};
+
+/* Flags of the options. */
+enum {
+    BLOOMERY_LOCAL_NO_WAIT = 1, /* open returns at once; the copy says unknown
+                                   until it is loaded */
+    BLOOMERY_LOCAL_REPLICA_ALLOWED = 2,  /* the server may be a replica */
+    BLOOMERY_LOCAL_MISSING_IS_ABSENT = 4 /* a key that does not exist counts as
+                                            an empty filter */
+};
+
+struct bloomery_local_options {
+    size_t struct_size; /* sizeof(struct bloomery_local_options) */
+    /* redis://[[user]:password@]host[:port][/database], rediss:// with TLS, or
+     * unix://[[user]:password@]/path/of/socket[?db=database]. The port is 7379,
+     * the database 0. Special characters are written as %XX. */
+    const char *url;
+    const void *key; /* a text, or key_bytes bytes if that is not 0 */
+    size_t key_bytes;
+    uint32_t flags;
+    uint32_t max_stale_ms; /* 0: 1000; at least 100 */
+    uint32_t timeout_ms;   /* of bloomery_local_open(); 0: 30000 */
+    uint32_t refresh_ms;   /* the copy is loaded again so long after the first
+                              deletion, or when a tenth of its items was
+                              deleted; 0: 60000 */
+    uint64_t max_bytes;    /* of the filter; 0: no limit. A load needs it twice,
+                              as long as there is an older copy */
+    /* They override those of the URL; NULL: as there. */
+    const char *user, *password;
+    /* Files in PEM form, for rediss. Without ca_file the system's certificates
+     * are trusted. cert_file and key_file: the own certificate, or NULL. */
+    const char *ca_file, *cert_file, *key_file;
+    /* Is called in the library's thread, and should soon return. It may ask the
+     * copy and its status, but must not open, close or free one. TEXT is valid
+     * until it returns. NULL: nobody is told. */
+    void (*on_event)(void *context, enum bloomery_local_event event,
+                     const char *text);
+    void *context;
+};
+
+#define BLOOMERY_LOCAL_TEXT_BYTES 256
+
+struct bloomery_local_status {
+    size_t struct_size;   /* sizeof(struct bloomery_local_status) */
+    uint32_t state;       /* enum bloomery_local_state */
+    uint32_t error;       /* enum bloomery_local_code: the last error; OK: none
+                             since the last load */
+    uint64_t age_ms;      /* since the moment for which "absent" is proved, with
+                             a copy; else 0 */
+    uint64_t loads;       /* complete ones, so far */
+    uint64_t connections; /* so far */
+    uint64_t items, capacity, layers, size_bytes; /* of the copy */
+    char server[BLOOMERY_LOCAL_TEXT_BYTES];       /* host:port, or a path */
+    char error_text[BLOOMERY_LOCAL_TEXT_BYTES];   /* of the last error */
+};
+
+/* One item, for bloomery_local_contains_many(). */
+struct bloomery_local_item {
+    const void *data;
+    size_t bytes;
+};
+
+/* Opens a copy, and waits until it is loaded, or the server has said that the
+ * key does not exist (the state is then BLOOMERY_LOCAL_MISSING: it is loaded
+ * when the key appears). An error that trying again will not mend (a wrong
+ * password, a server without the command) ends the wait; others are tried
+ * again until timeout_ms. On failure *ret_local is untouched. ret_status, if it
+ * is not NULL, is set in any case. The options are copied. */
+enum bloomery_local_code
+bloomery_local_open(const struct bloomery_local_options *options,
+                    struct bloomery_local **ret_local,
+                    struct bloomery_local_status *ret_status);
+
+/* Asks for an item. */
+enum bloomery_local_answer bloomery_local_contains(struct bloomery_local *local,
+                                                   const void *item,
+                                                   size_t bytes);
+
+/* Asks for COUNT items, several times faster; ret_answers gets an enum
+ * bloomery_local_answer for each. Returns how many are unknown. */
+size_t bloomery_local_contains_many(struct bloomery_local *local,
+                                    const struct bloomery_local_item *items,
+                                    size_t count, int8_t *ret_answers);
+
+/* Sets all of *ret_status but its struct_size. It waits for no socket. */
+void bloomery_local_status(struct bloomery_local *local,
+                           struct bloomery_local_status *ret_status);
+
+/* Ends the copy and gives its memory back, while others may ask: they are
+ * answered unknown from now on. A second time it does nothing. */
+void bloomery_local_close(struct bloomery_local *local);
+
+/* Closes the copy, and frees the rest, when nobody asks any more. NULL is
+ * fine. */
+void bloomery_local_free(struct bloomery_local *local);
+
+/* Returns an English text of a code, for messages. */
+const char *bloomery_local_text(enum bloomery_local_code code);
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+#endif

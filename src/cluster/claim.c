@@ -23,15 +23,11 @@
 #include "cluster/sidecar_give.h"
 #include "cluster/sidecar_peers.h"
 #include "cluster/sidecar_show.h"
+#include "cluster/sidecar_times.h"
 #include "cluster/sidecar_wait.h"
 #include "cluster/survey.h"
 
 #include <stdio.h>
-
-enum {
-    RETRY_MS =
-        100 /* after a claim that failed, or an answer that did not come */
-};
 
 const char *
 claim_name(enum claim_state state)
@@ -195,7 +191,7 @@ fail_claim(struct sidecar *sidecar, const char *reason, uint64_t now_ms)
         sidecar->wanted_round[slot] =
             sidecar->survey.rounds + (sidecar->survey.open > 0);
     }
-    claim->not_until = now_ms + RETRY_MS;
+    claim->not_until = now_ms + CLAIM_RETRY_MS;
     enter(sidecar, CLAIM_NONE, now_ms);
     survey_hurry(sidecar);
 }
@@ -659,7 +655,7 @@ claim_tick(struct sidecar *sidecar, uint64_t now_ms)
         }
         break;
     case CLAIM_FENCES:
-        if (claim->number == 0 && now_ms - claim->silent_ms >= RETRY_MS) {
+        if (claim->number == 0 && now_ms - claim->silent_ms >= CLAIM_RETRY_MS) {
             ask_source(sidecar, SIDECAR_ASK_FENCE);
         }
         break;

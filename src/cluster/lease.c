@@ -2,10 +2,11 @@
 #include "cluster/lease.h"
 
 #include "base/err.h"
+#include "cluster/sidecar_times.h"
 
 #include <stdbool.h>
 
-enum { MS = 1000000, LEASE_MAX_MS = 1000 };
+enum { MS = 1000000 };
 
 uint64_t
 lease_length_of(uint64_t node_timeout_ms)
@@ -31,7 +32,7 @@ lease_answered(struct lease *lease, uint64_t sent_ns, uint64_t heard_ns)
 
     CHECK(heard_ns >= sent_ns);
     if (ends_silence(lease, sent_ns, heard_ns)) {
-        lease->renew_from_ns = heard_ns + LEASE_SETTLE_NS;
+        lease->renew_from_ns = heard_ns + (uint64_t)LEASE_SETTLE_MS * MS;
     } else if (sent_ns >= lease->renew_from_ns && until_ns > lease->until_ns) {
         lease->until_ns = until_ns;
     }

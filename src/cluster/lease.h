@@ -5,7 +5,7 @@
  * length that it owns them. The time counts from when the question was sent. A
  * neighbour that was stopped may answer what it last knew, so the first answer
  * after a silence renews no lease, and neither does a question that was sent
- * less than LEASE_SETTLE_NS after that answer. It is a silence, too, when this
+ * less than LEASE_SETTLE_MS after that answer. It is a silence, too, when this
  * server was stopped, perhaps together with the neighbour.
  *
  * No I/O and no clock; all times are of CLOCK_BOOTTIME, in ns. Belongs to
@@ -14,8 +14,6 @@
 #pragma once
 
 #include <stdint.h>
-
-#define LEASE_SETTLE_NS UINT64_C(20000000)
 
 struct lease {          /* begins with zeros, but for poll_ns and length_ns */
     uint64_t poll_ns;   /* between two looks; a later answer ends a silence */

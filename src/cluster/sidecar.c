@@ -15,6 +15,7 @@
 #include "cluster/sidecar_give.h"
 #include "cluster/sidecar_peers.h"
 #include "cluster/sidecar_show.h"
+#include "cluster/sidecar_times.h"
 #include "cluster/sidecar_wait.h"
 #include "cluster/survey.h"
 
@@ -91,6 +92,7 @@ void
 sidecar_set_options(struct sidecar *sidecar,
                     const struct sidecar_options *options)
 {
+    CHECK(sidecar_times_are_good(options));
     sidecar->options = *options;
 }
 

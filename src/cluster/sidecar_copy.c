@@ -6,12 +6,8 @@
 #include "cluster/claim.h"
 #include "cluster/sidecar_disk.h"
 #include "cluster/sidecar_state.h"
+#include "cluster/sidecar_times.h"
 #include "cluster/sidecar_wait.h"
-
-enum {
-    ASK_MS = 300,    /* between two questions to a leader that tells nothing */
-    ASK_SOON_MS = 20 /* likewise, while our copy is not the leader's */
-};
 
 static void
 drop_offer(struct sidecar *sidecar)
@@ -66,7 +62,7 @@ sidecar_copy_check(struct sidecar *sidecar)
 static void
 ask_leader(struct sidecar *sidecar, uint64_t now_ms)
 {
-    uint64_t pause_ms = sidecar->copy_is_good ? ASK_MS : ASK_SOON_MS;
+    uint64_t pause_ms = sidecar->copy_is_good ? COPY_ASK_MS : COPY_ASK_SOON_MS;
 
     if (!is_told(sidecar) && sidecar->offer_number == 0 &&
         now_ms - sidecar->offered_ms >= pause_ms) {

@@ -14,8 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cluster/sidecar_state.h"
-
-enum { STORE_MS = 200 /* between two requests */ };
+#include "cluster/sidecar_times.h"
 
 /* ---- what is held -------------------------------------------------------- */
 
@@ -163,7 +162,7 @@ ask_for_disk(struct sidecar *sidecar, bool journals, uint64_t now_ms)
                   ((journals || sidecar->own->follows[0] == '\0') &&
                    !slot_set_is_empty(&sidecar->loose));
 
-    if (wanted && now_ms - sidecar->store_ms >= STORE_MS) {
+    if (wanted && now_ms - sidecar->store_ms >= DISK_STORE_MS) {
         sidecar->store_ms = now_ms;
         sidecar->hooks.store(sidecar->hooks.ctx);
     }

@@ -31,14 +31,6 @@ struct sidecar_options {
     uint64_t await_ms;
 };
 
-enum {
-    SIDECAR_FORGET_MS = 10000,
-    SIDECAR_FENCE_MS = 10000,
-    SIDECAR_EMPTY_MS = 5000,
-    SIDECAR_GIVING_MS = 2000,
-    SIDECAR_AWAIT_MS = 2000
-};
-
 /* What commands are to see: a state for each slot (enum slot_state), and the
  * node to ASK for a PULLED one. Borrowed for the call. */
 struct sidecar_map {

@@ -4,11 +4,10 @@
 #include "base/log.h"
 #include "cluster/sidecar_disk.h"
 #include "cluster/sidecar_state.h"
+#include "cluster/sidecar_times.h"
 #include "cluster/survey.h"
 
 #include <stdio.h>
-
-enum { SAY_MS = 60 * 1000, HURRY_MS = 10 * 1000 };
 
 /* Whether ours is a copy of what the owner's daemon has, which has no need of
  * it. */
@@ -118,10 +117,10 @@ may_go(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
     if (slot_set_is_empty(&sidecar->waiting)) {
         return true;
     }
-    if (now_ms - sidecar->waits_ms < HURRY_MS) {
+    if (now_ms - sidecar->waits_ms < WAIT_HURRY_MS) {
         survey_hurry(sidecar);
     }
-    if (now_ms - sidecar->said_ms >= SAY_MS) {
+    if (now_ms - sidecar->said_ms >= WAIT_SAY_MS) {
         sidecar->said_ms = now_ms;
         say_waiting(sidecar, leader, now_ms);
     }

@@ -13,13 +13,7 @@
 
 #include "base/mem.h"
 #include "cluster/sidecar_peers.h"
-
-enum {
-    ROUND_MS = 1000,
-    ROUND_SOON_MS = 100,
-    VAIN_MAX = 50, /* rounds of that kind without news: then it is no hurry */
-    PEER_MS = 20   /* more for each daemon: the rounds of all are a square */
-};
+#include "cluster/sidecar_times.h"
 
 void
 survey_init(struct sidecar *sidecar)
@@ -161,7 +155,8 @@ end_round(struct sidecar *sidecar)
 {
     struct sidecar_survey *survey = &sidecar->survey;
     struct sidecar_holder *found = survey->found;
-    uint64_t pause_ms = ROUND_MS + sidecar->topology->count * PEER_MS;
+    uint64_t pause_ms =
+        SURVEY_ROUND_MS + sidecar->topology->count * SURVEY_PEER_MS;
     bool news = compare(sidecar);
 
     survey->found = survey->fresh;
@@ -174,8 +169,8 @@ end_round(struct sidecar *sidecar)
         survey->full_of = survey->began_of;
     }
     survey->vain = news || is_settled(sidecar) ? 0 : survey->vain + 1;
-    if (!is_settled(sidecar) && survey->vain < VAIN_MAX) {
-        pause_ms = ROUND_SOON_MS;
+    if (!is_settled(sidecar) && survey->vain < SURVEY_VAIN_MAX) {
+        pause_ms = SURVEY_SOON_MS;
     }
     survey->next_ms = survey->since_ms + pause_ms;
 }
@@ -273,7 +268,7 @@ survey_tick(struct sidecar *sidecar, uint64_t now_ms)
 {
     struct sidecar_survey *survey = &sidecar->survey;
 
-    uint64_t least_ms = survey->vain < VAIN_MAX ? 0 : ROUND_SOON_MS;
+    uint64_t least_ms = survey->vain < SURVEY_VAIN_MAX ? 0 : SURVEY_SOON_MS;
 
     if (survey->open == 0 && now_ms >= survey->next_ms &&
         now_ms - survey->since_ms >= least_ms) {

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cluster/sidecar_times.h"
 #include "dial/colleague.h"
 #include "dial/neighbour.h"
 #include "engine/observe.h"
@@ -20,7 +21,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { MS = 1000000, TICK_MS = 10, REST_TICK_MS = 50 };
+enum { MS = 1000000 };
 
 #define SLOTS_FILE_NAME "slots.state"
 
@@ -109,7 +110,8 @@ static void on_timer(uv_timer_t *timer);
 static void
 set_pace(struct sidecar_mode *mode)
 {
-    unsigned tick_ms = sidecar_rests(mode->sidecar) ? REST_TICK_MS : TICK_MS;
+    unsigned tick_ms =
+        sidecar_rests(mode->sidecar) ? SIDECAR_REST_TICK_MS : SIDECAR_TICK_MS;
 
     if (tick_ms != mode->tick_ms) {
         mode->tick_ms = tick_ms;
@@ -513,8 +515,9 @@ sidecar_mode_start(struct sidecar_mode *mode)
     mode->r->following.holdings_ctx = mode;
     CHECK(uv_timer_init(uv, &mode->timer) == 0);
     mode->timer.data = mode;
-    mode->tick_ms = TICK_MS;
-    CHECK(uv_timer_start(&mode->timer, on_timer, TICK_MS, TICK_MS) == 0);
+    mode->tick_ms = SIDECAR_TICK_MS;
+    CHECK(uv_timer_start(&mode->timer, on_timer, SIDECAR_TICK_MS,
+                         SIDECAR_TICK_MS) == 0);
     CHECK(uv_async_init(uv, &mode->poke, on_poke) == 0);
     mode->poke.data = mode;
     atomic_store(&mode->started, true);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "cluster/sidecar_times.h"
 #include "dial/colleague.h"
 #include "dial/neighbour.h"
 #include "engine/role.h"
@@ -28,12 +29,7 @@
 
 #include <stdio.h>
 
-enum {
-    ANSWER_MS = 400, /* a daemon that has not answered by then is silent */
-    SCAN_SLICES_MAX = 64,
-    PULL_LINK_MS = 10000 /* a source that refuses for so long, or cannot be
-                            reached, is left: another one may have the data */
-};
+enum { SCAN_SLICES_MAX = 64 };
 
 static struct gate *
 gate_of(const struct sidecar_mode *mode)
@@ -268,9 +264,10 @@ ask_node(void *ctx, const struct sidecar_ask *question)
     sidecar_inquiry_publish(mode->inquiry, sidecar_holdings(mode->sidecar));
     sidecar_asks_write(&text, question,
                        mode->topology->nodes[mode->topology->myself].id);
-    colleagues_ask(
-        mode->colleagues, question->number, node != NULL ? node->host : "",
-        node != NULL ? port_of(mode, node) : 0, buf_slice(&text), ANSWER_MS);
+    colleagues_ask(mode->colleagues, question->number,
+                   node != NULL ? node->host : "",
+                   node != NULL ? port_of(mode, node) : 0, buf_slice(&text),
+                   SIDECAR_ANSWER_MS);
     buf_free(&text);
 }
 

@@ -4,6 +4,7 @@
 #include "../test.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cluster/sidecar_times.h"
 #include "conf/conf.h"
 
 #include <stdio.h>

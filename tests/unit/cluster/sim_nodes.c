@@ -19,7 +19,7 @@ enum {
     FIRST_NODES = 6,
     DETECT_MS = SIM_NODE_TIMEOUT_MS / 2 + 100, /* until another one leads */
     WAKE_MS = 15,   /* until a node that was stopped knows: less than
-                       LEASE_SETTLE_NS */
+                       LEASE_SETTLE_MS */
     HEAL_MS = 500,  /* likewise, one that was cut off */
     CHANGE_MS = 100 /* until a node that lost a role or a slot gets it again:
                        a manual failover waits for a tick of the node, and a

@@ -6,6 +6,7 @@
 
 #include "../test.h"
 #include "base/mem.h"
+#include "cluster/sidecar_times.h"
 #include "sidecar_rig.h"
 
 #include <stdio.h>

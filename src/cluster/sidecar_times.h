@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * How long a sidecar waits for what, in milliseconds, and which of these times
+ * must be longer than others. sidecar_options has those that follow from the
+ * neighbour's settings; the simulator shortens some of them.
+ */
+#pragma once
+
+#include "cluster/sidecar_hooks.h"
+
+enum {
+    /* The lease, and the owner's ticks. */
+    LEASE_MAX_MS = 1000,
+    LEASE_SETTLE_MS = 20, /* after a silence; see lease.h */
+    SIDECAR_TICK_MS = 10,
+    SIDECAR_REST_TICK_MS = 50,
+
+    /* Questions. */
+    SIDECAR_ANSWER_MS = 400, /* a daemon that has not answered is silent */
+    CLAIM_RETRY_MS = 100,    /* after a claim that failed, or a silent source */
+    COPY_ASK_MS = 300, /* between questions to a leader that tells nothing */
+    COPY_ASK_SOON_MS = 20, /* likewise, while our copy is not the leader's */
+    PULL_LINK_MS = 10000,  /* a source that cannot be reached for so long is
+                              left: another daemon may have the data */
+
+    /* Surveys. */
+    SURVEY_ROUND_MS = 1000,
+    SURVEY_SOON_MS = 100, /* while a slot is wanted, */
+    SURVEY_VAIN_MAX = 50, /* for so many rounds without news */
+    SURVEY_PEER_MS = 20,  /* more for each daemon: the rounds of all of them
+                             are a square */
+
+    /* The disk. */
+    DISK_STORE_MS = 200, /* between two requests */
+
+    /* A server that should follow, and keeps its data. */
+    WAIT_HURRY_MS = 10000, /* surveys are hurried for so long */
+    WAIT_SAY_MS = 60000,   /* between two lines of the log */
+
+    /* sidecar_options. */
+    SIDECAR_FORGET_MS = 10000,
+    SIDECAR_FENCE_MS = 10000,
+    SIDECAR_EMPTY_MS = 5000,
+    SIDECAR_GIVING_MS = 2000,
+    SIDECAR_AWAIT_MS = 2000
+};
+
+_Static_assert(SIDECAR_TICK_MS < COPY_ASK_SOON_MS, "ticks must not delay asks");
+_Static_assert(SIDECAR_REST_TICK_MS < SURVEY_SOON_MS, "nor hurried surveys");
+_Static_assert(COPY_ASK_SOON_MS < COPY_ASK_MS, "soon is sooner");
+_Static_assert(SURVEY_SOON_MS < SURVEY_ROUND_MS, "soon is sooner");
+_Static_assert(SIDECAR_ANSWER_MS < SURVEY_ROUND_MS,
+               "a round ends before the next one is due");
+_Static_assert(SIDECAR_EMPTY_MS > SURVEY_ROUND_MS + SIDECAR_ANSWER_MS &&
+                   SIDECAR_EMPTY_MS < WAIT_HURRY_MS,
+               "the owner's daemon hears of a slot without keys by a survey");
+_Static_assert(PULL_LINK_MS > LEASE_MAX_MS + SIDECAR_ANSWER_MS,
+               "a source that starts again is found by its next poll");
+
+/* Whether the times of the options are as long as what they wait for. */
+bool sidecar_times_are_good(const struct sidecar_options *options);

@@ -16,7 +16,8 @@ PORT       ?= 7379
 # The data of `make run`, one directory per port. It is outside of build/, so that
 # `make clean` keeps it.
 DATA       ?= data/$(PORT)
-VERSION    := 1.0.0
+# Asked once, where it is needed.
+VERSION     = $(eval VERSION := $(shell packaging/release/version))$(VERSION)
 
 # Warnings are errors in CI and in `make check` only: a newer compiler may have more.
 WERROR     ?= $(CI)
@@ -47,9 +48,8 @@ CFLAGS ?= -O2 -g
 LTO    := $(if $(filter release,$(MODE)),$(shell $(CC) -dM -E - < /dev/null 2> /dev/null | \
 	grep -q __clang__ || echo -flto=auto))
 PKGS   := libuv hiredis libxxhash libssl libcrypto
-ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' \
-	-DBLOOMERY_MODE='"$(MODE)"' -Isrc \
-	-Iinclude $(WARN) $(if $(WERROR),-Werror) $(HARDEN) $(SAN_$(MODE)) \
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DBLOOMERY_MODE='"$(MODE)"' -Isrc \
+	-Iinclude -I$(dir $(STAMP)) $(WARN) $(if $(WERROR),-Werror) $(HARDEN) $(SAN_$(MODE)) \
 	$(shell pkg-config --cflags libuv libxxhash libssl) $(CFLAGS)
 TEST_LDFLAGS = $(ALL_LDFLAGS) $(if $(LTO),-fno-lto)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(SAN_$(MODE)) $(LDFLAGS)
@@ -99,7 +99,16 @@ PROBE    := $(B)/tests/local/local_probe
 all: $(SERVER) $(CHECK) $(LOAD) library ## Build the server, its tools and the library
 	@:
 
-$(B)/%.o: %.c Makefile
+# The one file with the version. It changes only with it, so that a commit compiles
+# few files again.
+STAMP := build/include/bloomery_version.h
+$(STAMP): FORCE
+	@mkdir -p $(@D)
+	@echo '#define BLOOMERY_VERSION "$(VERSION)"' | cmp -s - $@ || \
+	  echo '#define BLOOMERY_VERSION "$(VERSION)"' > $@
+FORCE:
+
+$(B)/%.o: %.c Makefile | $(STAMP)
 	@mkdir -p $(@D)
 	@echo "  CC    $@"
 	$(Q)$(CC) $(ALL_CFLAGS) $(if $(filter src/%,$<),$(if $(LTO),$(LTO) \
@@ -126,7 +135,7 @@ library: $(STATIC) $(SHARED) ## Build libbloomery, static and shared
 
 PIC := -fPIC -fvisibility=hidden $(call has,-fno-semantic-interposition)
 
-$(B)/library/%.o: %.c Makefile
+$(B)/library/%.o: %.c Makefile | $(STAMP)
 	@mkdir -p $(@D)
 	@echo "  CC    $@"
 	$(Q)$(CC) $(ALL_CFLAGS) $(PIC) -MMD -MP -c $< -o $@
@@ -293,28 +302,31 @@ uninstall: ## Remove the installed files; keep configuration and data
 	-find $(DESTDIR)$(PREFIX)/$(DOC) -type d -empty -delete
 
 # The packages build in a copy of the sources.
-DEB_TREE := build/deb/bloomery-$(VERSION)
+PACKED   := CHANGELOG.md LICENSE Makefile README.md SECURITY.md bench conf examples include packaging src
+# The date of the commit, and in a tarball that of its files.
+DATED     = $(shell git log -1 --format=%cD 2> /dev/null || date -R -r CHANGELOG.md)
+DEB_TREE  = build/deb/bloomery-$(VERSION)
 
 deb: deps-deb ## Build the Debian packages and check them with lintian, in build/deb
 	rm -rf build/deb && mkdir -p $(DEB_TREE)
-	cp -a CHANGELOG.md LICENSE Makefile README.md SECURITY.md bench conf examples include packaging src $(DEB_TREE)
-	cp -a packaging/debian $(DEB_TREE)
-	awk -v release=$(VERSION) -v now="$$(date -R -r CHANGELOG.md)" -f packaging/debian/changelog.awk CHANGELOG.md \
+	cp -a $(PACKED) packaging/debian $(DEB_TREE)
+	echo '$(VERSION)' > $(DEB_TREE)/VERSION
+	awk -v release=$(VERSION) -v now="$(DATED)" -f packaging/debian/changelog.awk CHANGELOG.md \
 	  > $(DEB_TREE)/debian/changelog
-	head -n 1 $(DEB_TREE)/debian/changelog | grep -qF '($(VERSION))' # the version of CHANGELOG.md
 	cd $(DEB_TREE) && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u WERROR -u CI dpkg-buildpackage -j$(shell nproc) -b -uc -us
 	lintian --allow-root --fail-on error,warning build/deb/*.changes
 
 # The RPM builds in a copy of the sources, too. Debian's rpm does not know that the
 # libraries are installed.
-RPM_TREE := build/rpm/bloomery-$(VERSION)
+RPM_TREE  = build/rpm/bloomery-$(VERSION)
 
 rpm: deps-rpm ## Build the RPM packages, in build/rpm
 	rm -rf build/rpm && mkdir -p $(RPM_TREE) build/rpm/SOURCES
-	cp -a CHANGELOG.md LICENSE Makefile README.md SECURITY.md bench conf examples include packaging src $(RPM_TREE)
+	cp -a $(PACKED) $(RPM_TREE)
+	echo '$(VERSION)' > $(RPM_TREE)/VERSION
 	tar -C build/rpm -czf build/rpm/SOURCES/bloomery-$(VERSION).tar.gz bloomery-$(VERSION)
 	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u WERROR -u CI rpmbuild -bb --nodeps --quiet \
-	  -D '_topdir $(CURDIR)/build/rpm' packaging/rpm/bloomery.spec
+	  -D '_topdir $(CURDIR)/build/rpm' -D 'bloomery_version $(VERSION)' packaging/rpm/bloomery.spec
 	tests/rpm build/rpm
 
 deb-check: deb deps-deb-check ## Install, upgrade and remove the packages in a new root, as root
@@ -474,12 +486,12 @@ C_FILES := $(wildcard src/*/*.[ch] include/bloomery/*.h tests/unit/*.[ch] \
 # takes two and a half times as long.
 NODES ?= 75000
 
-lint: ## Check layers, mirrored tests, names of forbidden calls, clang-tidy [NODES=225000]
+lint: $(STAMP) ## Check layers, mirrored tests, names of forbidden calls, clang-tidy [NODES=225000]
 	tests/lint
 	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
-	  -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude \
+	  -std=c11 -D_GNU_SOURCE -Isrc -Iinclude -I$(dir $(STAMP)) \
 	  -Xclang -analyzer-config -Xclang max-nodes=$(NODES)
-	shellcheck .ci/run packaging/debian/tests/removes packaging/debian/tests/serves tests/abi tests/circles tests/coverage tests/debian tests/deps tests/lint tests/packages tests/peers tests/rpm tests/units packaging/completion/bloomery.bash
+	shellcheck .ci/run packaging/release/version packaging/debian/tests/removes packaging/debian/tests/serves tests/abi tests/circles tests/coverage tests/debian tests/deps tests/lint tests/packages tests/peers tests/rpm tests/units packaging/completion/bloomery.bash
 	$(PYTHON) -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py
 
 format: ## Format all C files

@@ -1,6 +1,6 @@
 # Makes debian/changelog from CHANGELOG.md: an entry for each release, with its
 # headings and points as plain text. An entry without a date gets that of -v now.
-# What is not released yet belongs to the entry of -v release.
+# What is not released yet belongs to the entry of -v release, which is the first one.
 function put(first, others, text, words, line, link, i, count) {
     while (match(text, /\[[^]]*\]\([^)]*\)/)) {
         link = substr(text, RSTART, RLENGTH)
@@ -32,6 +32,8 @@ function finish() {
 /^## / {
     heading = $2 == "Unreleased" ? release : $2
     if (heading == version) { flush(); next }
+    if (version == "" && heading != release)
+        print "bloomery (" release ") unstable; urgency=medium\n\n  * Changes after " heading ".\n\n -- The Bloomery authors <bloomery@example.org>  " now "\n"
     finish()
     version = heading
     date = now

@@ -9,6 +9,8 @@
 #include "engine/request.h"
 #include "info/info.h"
 
+#include <bloomery_version.h>
+
 enum { LINES = 12, BLOCKS = 8, BITS = 8, ITEMS_MIN = 4, ITEMS_RANGE = 40 };
 
 /* Returns the next number of a pseudo-random sequence. */

@@ -22,6 +22,7 @@
 #include "push/pubsub.h"
 #include "push/tracking.h"
 
+#include <bloomery_version.h>
 #include <inttypes.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>

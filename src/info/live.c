@@ -16,6 +16,7 @@
 #include "info/links.h"
 #include "persist/persist_info.h"
 
+#include <bloomery_version.h>
 #include <stdio.h>
 #include <sys/resource.h>
 

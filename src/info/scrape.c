@@ -14,6 +14,7 @@
 #include "info/info_memory.h"
 #include "measure/slowlog.h"
 
+#include <bloomery_version.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/resource.h>

@@ -55,6 +55,7 @@
 #include "server/web.h"
 #include "sidecar/sidecar_mode.h"
 
+#include <bloomery_version.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>

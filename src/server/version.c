@@ -9,6 +9,7 @@
 #include "base/buf.h"
 
 #include <bloomery/bloom.h>
+#include <bloomery_version.h>
 #include <hiredis/hiredis.h>
 #include <openssl/crypto.h>
 #include <stdio.h>

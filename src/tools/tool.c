@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/num.h"
 
+#include <bloomery_version.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>

@@ -7,6 +7,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.skipif(servers.sanitized(), reason="the release build d
 TOP = servers.TOP
 PACKAGING = TOP / "packaging"
 MAKEFILE = (TOP / "Makefile").read_text()
-VERSION = re.search(r"^VERSION +:= (\S+)$", MAKEFILE, re.M).group(1)
+VERSION = (TOP / "VERSION").read_text().strip()
 
 
 def server(*words, env=None):
@@ -33,18 +34,74 @@ def server(*words, env=None):
 
 def test_the_version_is_the_same_everywhere():
     assert re.fullmatch(r"\d+\.\d+\.\d+", VERSION)
-    assert server("--version")[1].splitlines()[0] == "bloomery-server " + VERSION
+    stamp = (TOP / "build/include/bloomery_version.h").read_text()
+    built = re.fullmatch(r'#define BLOOMERY_VERSION "(\S+)"\n', stamp).group(1)
+    assert re.fullmatch(re.escape(VERSION) + r"(\+\d+\.g[0-9a-f]{7})?", built)
+    for words in ([],):
+        assert server(*words, "--version")[1].splitlines()[0] == "bloomery-server " + built
+        assert server(*words, "--help")[1].startswith("Usage: bloomery-server ")
     changes = (TOP / "CHANGELOG.md").read_text()
     first = re.search(r"^## (\S+) \((\d{4}-\d\d-\d\d|unreleased)\)$", changes, re.M)
     assert first.group(1) == VERSION
     spec = (PACKAGING / "rpm/bloomery.spec").read_text()
-    assert re.search(r"^Version: +(\S+)$", spec, re.M).group(1) == VERSION
+    assert re.search(r"^Version: +(\S+)$", spec, re.M).group(1) == "%{bloomery_version}"
+    assert "-D 'bloomery_version $(VERSION)'" in MAKEFILE
     for manifest in (PACKAGING / "kubernetes").glob("*.yaml"):
         assert re.findall(r"/bloomery:(\S+)$", manifest.read_text(), re.M) == [VERSION]
     symbols = (PACKAGING / "debian/libbloomery1.symbols").read_text()
     since = {tuple(map(int, v.split("."))) for v in
              re.findall(r"@BLOOMERY_1 (\S+)$", symbols, re.M)}
     assert max(since) <= tuple(map(int, VERSION.split(".")))
+
+
+class Sources:
+    """A clone in which the version may change."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.git("init", "-q", "-b", "main")
+        (folder / "packaging/release").mkdir(parents=True)
+        shutil.copy(PACKAGING / "release/version", folder / "packaging/release")
+
+    def git(self, *words):
+        return subprocess.run(["git", "-C", self.folder, "-c", "user.name=a", "-c",
+                               "user.email=a@example.org", *words], check=True, text=True,
+                              capture_output=True).stdout
+
+    def commit(self, version=None):
+        if version is not None:
+            (self.folder / "VERSION").write_text(version + "\n")
+        self.git("add", ".")
+        self.git("commit", "-q", "--allow-empty", "-m", "a change")
+        return ".g" + self.git("rev-parse", "HEAD")[:7]
+
+
+def version_of(folder):
+    return subprocess.run([folder / "packaging/release/version"], check=True, text=True,
+                          capture_output=True).stdout.strip()
+
+
+def test_the_version_counts_commits_since_it_changed(tmp_path):
+    (tmp_path / "clone").mkdir()
+    sources = Sources(tmp_path / "clone")
+    seen = []
+    for version, count in (("1.0.0", 0), (None, 1), (None, 2), ("1.1.0", 0), (None, 1)):
+        mark = sources.commit(version)
+        seen.append(version_of(sources.folder))
+        base = (sources.folder / "VERSION").read_text().strip()
+        assert seen[-1] == base + ("+%d%s" % (count, mark) if count else "")
+    for older, newer in zip(seen, seen[1:]):
+        subprocess.run(["dpkg", "--compare-versions", older, "lt", newer], check=True)
+
+    # A clone of one commit does not know the number, an exported one not the commit.
+    shallow = tmp_path / "shallow"
+    subprocess.run(["git", "clone", "-q", "--depth", "1", "file://%s" % sources.folder, shallow],
+                   check=True)
+    assert version_of(shallow) == "1.1.0+0" + mark
+    shutil.rmtree(shallow / ".git")
+    assert version_of(shallow) == "1.1.0"
+    (shallow / "VERSION").write_text(seen[-1] + "\n")
+    assert version_of(shallow) == seen[-1]
 
 
 def test_the_debian_changelog_has_all_points():
@@ -189,7 +246,7 @@ def test_every_copied_path_exists():
     copied = {word for n, t in build if n == "COPY" for word in t.split()[:-1]}
     used = set(re.findall(r"\b(conf|include|packaging|src|examples|bench)/", " ".join(
         re.findall(r"^[A-Z]+ +:?= .*", MAKEFILE.replace("\\\n", " "), re.M))))
-    assert copied == {"CHANGELOG.md", "Makefile", "README.md", "SECURITY.md", "bench",
+    assert copied == {"CHANGELOG.md", "Makefile", "README.md", "SECURITY.md", "VERSION", "bench",
                       "conf", "examples", "include", "packaging", "src"} and \
         {"include", "packaging", "src"} <= used
 

@@ -113,7 +113,7 @@ def test_a_backup_has_every_acknowledged_add(tmp_path, start_server, policy):
         want = min(writers.done) + 200
         servers.wait_until(lambda: min(writers.done) > want, 60, "writes")
         assert digest(backups[0][0]) == frozen
-    assert writers.rewrites > 2
+        servers.wait_until(lambda: writers.rewrites > 2, 60, "rewrites")
     for out, done in backups:
         assert_holds(start_server, out, done)
     server.stop()

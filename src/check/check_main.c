@@ -298,20 +298,19 @@ use_secret(struct check *check, const char *path,
     uint8_t secret[BLOOM_SECRET_BYTES];
     char reason[128];
 
-    for (int i = 1; i < words->count; i++) {
-        secrets_find(words->words[i]);
-    }
     if (path == NULL) {
         secrets_accept_all();
-        return true;
-    }
-    if (secret_file_read(AT_FDCWD, path, secret, reason, sizeof(reason)) !=
-        SECRET_FILE_READ) {
+    } else if (secret_file_read(AT_FDCWD, path, secret, reason,
+                                sizeof(reason)) == SECRET_FILE_READ) {
+        bloom_use_secret(secret);
+        explicit_bzero(secret, sizeof(secret));
+    } else {
         tool_complain(&check->tool, CHECK_UNREADABLE, "%s: %s", path, reason);
         return false;
     }
-    bloom_use_secret(secret);
-    explicit_bzero(secret, sizeof(secret));
+    for (int i = 1; i < words->count; i++) {
+        secrets_find(words->words[i]);
+    }
     return true;
 }
 

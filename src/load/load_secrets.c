@@ -5,6 +5,7 @@
  */
 #include "load/load_secrets.h"
 
+#include "base/err.h"
 #include "base/file.h"
 #include "base/hex.h"
 #include "base/random.h"
@@ -12,7 +13,6 @@
 #include "load/load_link.h"
 #include "load/load_report.h"
 #include "snapshot/keyring.h"
-#include "tools/secrets.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +24,13 @@ enum {
     RUN_HEX = 40,
     PAGE = 32, /* fingerprints of one reply */
     LISTED_MAX = 3 * PAGE,
+};
+
+struct copying {
+    struct load *load;
+    const char *dir;      /* to this directory */
+    bool source_has_some; /* secrets */
+    bool failed;
 };
 
 /* ---- a running server ---------------------------------------------------- */
@@ -96,7 +103,7 @@ list(struct load_link *link, uint64_t fingerprints[LISTED_MAX],
 }
 
 static bool
-fetch(struct load_link *link, uint64_t fingerprint)
+fetch(struct copying *copying, struct load_link *link, uint64_t fingerprint)
 {
     uint8_t secret[BLOOM_SECRET_BYTES];
     char word[HEX_U64_CHARS + 1] = "";
@@ -108,18 +115,23 @@ fetch(struct load_link *link, uint64_t fingerprint)
         return false;
     }
     fits = hex_get_bytes(text, secret, sizeof(secret)) &&
-           keyring_fingerprint(secret) == fingerprint &&
-           bloom_add_secret(secret) == BLOOM_OK;
-    explicit_bzero(secret, sizeof(secret));
+           keyring_fingerprint(secret) == fingerprint;
     if (!fits) {
         load_link_fail(link, "gives a wrong secret for %s", word);
+    } else if (bloom_add_secret(secret) != BLOOM_OK) {
+        tool_complain(&copying->load->tool, LOAD_UNREADABLE,
+                      "%s/" KEYRING_NAME ": no secret of %s was copied: %s",
+                      copying->dir, link->address, KEYRING_FULL);
+        fits = false;
     }
+    explicit_bzero(secret, sizeof(secret));
     return fits;
 }
 
 static bool
-gather_from_server(struct load *load)
+gather_from_server(struct copying *copying)
 {
+    struct load *load = copying->load;
     uint64_t fingerprints[LISTED_MAX];
     struct load_link link;
     size_t count = 0;
@@ -130,13 +142,54 @@ gather_from_server(struct load *load)
     }
     ok = introduce(&link) && list(&link, fingerprints, &count);
     for (size_t i = 0; ok && i < count; i++) {
-        ok = fetch(&link, fingerprints[i]);
+        ok = keyring_has(fingerprints[i]) ||
+             fetch(copying, &link, fingerprints[i]);
     }
     load_link_close(&link);
+    copying->source_has_some = count > 0;
     return ok;
 }
 
-/* ---- the directory ------------------------------------------------------- */
+/* ---- directories --------------------------------------------------------- */
+
+static void
+ignore_wrong(void *ctx, const char *file, const char *reason)
+{
+    (void)ctx;
+    (void)file;
+    (void)reason;
+}
+
+static void
+on_wrong(void *ctx, const char *file, const char *reason)
+{
+    struct copying *copying = ctx;
+
+    if (!copying->failed) {
+        tool_complain(&copying->load->tool, LOAD_UNREADABLE,
+                      "%s/%s: %s; no secret was copied",
+                      copying->load->from.address, file, reason);
+    }
+    copying->failed = true;
+}
+
+static bool
+gather_from_dir(struct copying *copying)
+{
+    const char *from = copying->load->from.address;
+    int fd = open(from, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0) {
+        tool_complain(&copying->load->tool, LOAD_UNREADABLE,
+                      "%s: cannot be opened: %s", from, strerror(errno));
+        return false;
+    }
+    (void)keyring_read(fd, on_wrong, copying);
+    copying->source_has_some = faccessat(fd, KEYRING_OWN_NAME, F_OK, 0) == 0 ||
+                               faccessat(fd, KEYRING_NAME, F_OK, 0) == 0;
+    file_close(fd);
+    return !copying->failed;
+}
 
 /* Gives what was written to the owner of the directory: its server runs as that
  * user, and may not read secrets of root. */
@@ -168,54 +221,72 @@ give_away(int dir_fd, const uint64_t *fingerprints, size_t count)
     return error;
 }
 
-/* Writes the keyring of the process. */
-static void
-write_all(struct load *load, const char *dir, int dir_fd)
+/* Writes those that the directory did not have: they follow the first ones. */
+static int
+write_from(int dir_fd, const uint64_t *fingerprints, size_t count)
 {
+    uint8_t secret[BLOOM_SECRET_BYTES];
+    int error = 0;
+
+    for (size_t i = 0; i < count && error == 0; i++) {
+        CHECK(keyed_reveal(fingerprints[i], secret));
+        error = keyring_write(dir_fd, secret);
+    }
+    explicit_bzero(secret, sizeof(secret));
+    return error != 0 || count == 0 ? error
+                                    : give_away(dir_fd, fingerprints, count);
+}
+
+/* The keyring of the process has the secrets of the directory first, so its
+ * limit is the one of the directory's server. */
+static void
+copy_secrets(struct copying *copying, int dir_fd)
+{
+    struct load *load = copying->load;
     uint64_t fingerprints[KEYED_MAX];
-    size_t count = keyed_list(fingerprints);
+    struct stat found;
+    size_t before;
+    size_t count;
     int error;
 
-    if (count == 0) {
-        tool_complain(&load->tool, LOAD_UNREADABLE,
-                      "%s: has no secrets that may be read",
+    keyring_read_own(dir_fd);
+    (void)keyring_read(dir_fd, ignore_wrong, NULL);
+    before = keyed_list(fingerprints);
+    if (!(stat(load->from.address, &found) == 0 && !S_ISSOCK(found.st_mode)
+              ? gather_from_dir
+              : gather_from_server)(copying)) {
+        return;
+    }
+    if (!copying->source_has_some) {
+        tool_complain(&load->tool, LOAD_UNREADABLE, "%s: has no secrets",
                       load->from.address);
         return;
     }
-    error = keyring_write_all(dir_fd);
-    if (error == 0) {
-        error = give_away(dir_fd, fingerprints, count);
-    }
+    count = keyed_list(fingerprints);
+    error = write_from(dir_fd, fingerprints + before, count - before);
     if (error != 0) {
         tool_complain(&load->tool, LOAD_UNREADABLE,
-                      "%s/" KEYRING_NAME ": cannot be written: %s", dir,
-                      strerror(error));
+                      "%s/" KEYRING_NAME ": cannot be written: %s",
+                      copying->dir, strerror(error));
         return;
     }
-    load_report_begin(load, slice_of(dir));
-    load_report_number("secrets written", count);
+    load_report_begin(load, slice_of(copying->dir));
+    load_report_number("secrets written", count - before);
     (void)printf("A server that runs in it reads them at SIGHUP.\n");
 }
 
 void
 load_secrets(struct load *load, const char *dir)
 {
+    struct copying copying = { .load = load, .dir = dir };
     int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct stat found;
-    bool on_disk =
-        stat(load->from.address, &found) == 0 && !S_ISSOCK(found.st_mode);
 
     if (dir_fd < 0) {
         tool_complain(&load->tool, LOAD_UNREADABLE, "%s: cannot be opened: %s",
                       dir, strerror(errno));
         return;
     }
-    if (on_disk) {
-        secrets_find(load->from.address);
-    }
-    if (on_disk || gather_from_server(load)) {
-        write_all(load, dir, dir_fd);
-    }
+    copy_secrets(&copying, dir_fd);
     file_close(dir_fd);
 }
 

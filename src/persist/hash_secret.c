@@ -104,8 +104,7 @@ on_wrong(void *ctx, const char *file, const char *reason)
     const struct persist *persist = ctx;
 
     log_warn("persist", "does not use a secret of keyed filters",
-             "file=\"%s/" KEYRING_NAME "/%s\" reason=\"%s\"", persist->dir,
-             file, reason);
+             "file=\"%s/%s\" reason=\"%s\"", persist->dir, file, reason);
 }
 
 unsigned

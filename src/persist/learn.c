@@ -56,7 +56,7 @@ finish(struct persist *persist)
         log_warn("persist", "cannot keep a hash secret of another server",
                  "fingerprint=%016llx dir=\"%s/" KEYRING_NAME "\" error=\"%s\"",
                  (unsigned long long)learning->fingerprint, persist->dir,
-                 learning->error == 0 ? "there are too many"
+                 learning->error == 0 ? KEYRING_FULL
                                       : strerror(learning->error));
     }
     explicit_bzero(learning->secret, sizeof(learning->secret));
@@ -71,7 +71,7 @@ begin_learning(struct persist *persist,
     if (keyring_is_full()) {
         log_warn("persist", "cannot keep a hash secret of another server",
                  "fingerprint=%016llx dir=\"%s/" KEYRING_NAME
-                 "\" error=\"there are too many\"",
+                 "\" error=\"" KEYRING_FULL "\"",
                  (unsigned long long)fingerprint, persist->dir);
         return LEARN_FAILED;
     }

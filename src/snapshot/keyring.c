@@ -26,52 +26,54 @@ open_folder(int dir_fd)
     return openat(dir_fd, KEYRING_NAME, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Reads one file. Returns whether its secret is new. */
+_Static_assert(KEYED_OTHERS_MAX == 64, "KEYRING_FULL says so");
+
+/* Reads one file. Its name is a fingerprint, if there is one. Returns whether
+ * its secret is new. */
 static bool
-read_one(int folder_fd, const char *name, keyring_wrong_fn *wrong, void *ctx)
+read_one(int dir_fd, const char *name, const uint64_t *fingerprint,
+         keyring_wrong_fn *wrong, void *ctx)
 {
     uint8_t secret[BLOOM_SECRET_BYTES];
     char reason[128] = "";
-    uint64_t fingerprint;
     bool added = false;
+    enum secret_file found =
+        secret_file_read(dir_fd, name, secret, reason, sizeof(reason));
 
-    if (!hex_parse_u64(slice_of(name), &fingerprint)) {
-        return false; /* of an editor, or a temporary one */
-    }
-    if (secret_file_read(folder_fd, name, secret, reason, sizeof(reason)) !=
-        SECRET_FILE_READ) {
-        wrong(ctx, name, reason);
+    if (found != SECRET_FILE_READ) {
+        if (fingerprint != NULL || found != SECRET_FILE_MISSING) {
+            wrong(ctx, name, reason);
+        }
         return false;
     }
-    if (keyed_fingerprint_of(secret) != fingerprint) {
+    if (fingerprint != NULL && keyed_fingerprint_of(secret) != *fingerprint) {
         (void)snprintf(reason, sizeof(reason),
                        "its secret has the fingerprint %016llx",
                        (unsigned long long)keyed_fingerprint_of(secret));
         wrong(ctx, name, reason);
-    } else if (!keyed_is_held(fingerprint)) {
+    } else if (!keyed_is_held(keyed_fingerprint_of(secret))) {
         added = bloom_add_secret(secret) == BLOOM_OK;
         if (!added) {
-            wrong(ctx, name, "there are too many");
+            wrong(ctx, name, KEYRING_FULL);
         }
     }
     explicit_bzero(secret, sizeof(secret));
     return added;
 }
 
-/* Adds the secret of the directory itself, which is not the own one where
- * hash-secret-file names another. */
-static bool
-read_hash_secret(int dir_fd)
+void
+keyring_read_own(int dir_fd)
 {
     uint8_t secret[BLOOM_SECRET_BYTES];
     char reason[128];
-    bool added = secret_file_read(dir_fd, KEYRING_OWN_NAME, secret, reason,
-                                  sizeof(reason)) == SECRET_FILE_READ &&
-                 !keyed_is_held(keyed_fingerprint_of(secret)) &&
-                 bloom_add_secret(secret) == BLOOM_OK;
+    uint64_t own;
 
+    if (!keyed_fingerprint(&own) &&
+        secret_file_read(dir_fd, KEYRING_OWN_NAME, secret, reason,
+                         sizeof(reason)) == SECRET_FILE_READ) {
+        bloom_use_secret(secret);
+    }
     explicit_bzero(secret, sizeof(secret));
-    return added;
 }
 
 unsigned
@@ -80,13 +82,18 @@ keyring_read(int dir_fd, keyring_wrong_fn *wrong, void *ctx)
     int folder_fd = open_folder(dir_fd);
     DIR *folder = folder_fd >= 0 ? file_list_dir(folder_fd) : NULL;
     const struct dirent *entry;
-    unsigned added = read_hash_secret(dir_fd);
+    char name[sizeof(KEYRING_NAME) + 1 + KEYRING_DIGITS];
+    uint64_t fingerprint;
+    /* It is not the own one where hash-secret-file names another. */
+    unsigned added = read_one(dir_fd, KEYRING_OWN_NAME, NULL, wrong, ctx);
 
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): the stream has one thread */
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
-        if (entry->d_name[0] != '.' &&
-            read_one(folder_fd, entry->d_name, wrong, ctx)) {
-            added++;
+        /* Others are of an editor, or temporary. */
+        if (hex_parse_u64(slice_of(entry->d_name), &fingerprint)) {
+            (void)snprintf(name, sizeof(name), KEYRING_NAME "/%.*s",
+                           KEYRING_DIGITS, entry->d_name);
+            added += read_one(dir_fd, name, &fingerprint, wrong, ctx);
         }
     }
     if (folder != NULL) {

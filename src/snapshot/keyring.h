@@ -13,13 +13,18 @@
 
 #define KEYRING_NAME     "hash-secrets"
 #define KEYRING_OWN_NAME "hash-secret"
+#define KEYRING_FULL     "at most 64 secrets of other servers are kept"
 enum { KEYRING_DIGITS = 16 /* of a fingerprint */ };
 
 /* Adds the secrets of a data directory to the process's keyring: hash-secret,
- * and those of the folder. Calls wrong
- * for each file that is none. Returns how many were new. */
+ * and those of the folder. Calls wrong for each file that is none, by its name
+ * in the directory. Returns how many were new. */
 typedef void keyring_wrong_fn(void *ctx, const char *file, const char *reason);
 unsigned keyring_read(int dir_fd, keyring_wrong_fn *wrong, void *ctx);
+
+/* Makes hash-secret of a data directory the own secret, if there is none: for
+ * tools, before keyring_read. As one of the others it would take a place. */
+void keyring_read_own(int dir_fd);
 
 /* For rooms that do not see core: what core/keyed.h says. */
 uint64_t keyring_fingerprint(const uint8_t secret[BLOOM_SECRET_BYTES]);

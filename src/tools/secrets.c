@@ -39,6 +39,7 @@ secrets_find(const char *path)
         }
         fd = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd >= 0) {
+            keyring_read_own(fd);
             (void)keyring_read(fd, ignore_wrong, NULL);
             file_close(fd);
         }

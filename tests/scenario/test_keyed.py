@@ -9,7 +9,9 @@ import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -346,3 +348,82 @@ def test_secrets_are_copied_on_the_terms_of_a_replica(group, tmp_path):
     empty.mkdir(parents=True)
     load("secrets", empty, new.folder, status=3)
     load("secrets", where, os.path.join(new.folder, "missing"), status=3)
+
+
+def fingerprint_of(secret):
+    """SipHash-1-3 of a fixed text, with the secret as its key."""
+    ones = (1 << 64) - 1
+    k = struct.unpack("<QQ", secret)
+    v = [k[0] ^ 0x736f6d6570736575, k[1] ^ 0x646f72616e646f6d,
+         k[0] ^ 0x6c7967656e657261, k[1] ^ 0x7465646279746573]
+
+    def half(a, b, rotate, turn):
+        v[a] = (v[a] + v[b]) & ones
+        v[b] = (v[b] << rotate | v[b] >> (64 - rotate)) & ones ^ v[a]
+        v[a] = (v[a] << turn | v[a] >> (64 - turn)) & ones
+
+    def rounds(count):
+        for _ in range(count):
+            half(0, 1, 13, 32)
+            half(2, 3, 16, 0)
+            half(0, 3, 21, 0)
+            half(2, 1, 17, 32)
+
+    text = b"Bloomery: the fingerprint of a hash secret"
+    padded = text + bytes(7 - len(text) % 8) + bytes([len(text)])
+    for (word,) in struct.iter_unpack("<Q", padded):
+        v[3] ^= word
+        rounds(1)
+        v[0] ^= word
+    v[2] ^= 0xff
+    rounds(3)
+    return "%016x" % (v[0] ^ v[1] ^ v[2] ^ v[3])
+
+
+def put_secret(path, secret):
+    path.write_text(secret.hex() + "\n")
+    path.chmod(0o600)
+
+
+@pytest.mark.parametrize("source", ("server", "directory"))
+def test_an_own_secret_and_64_others_are_copied_where_they_fit(group, source,
+                                                               tmp_path):
+    old = group.node()
+    folder = Path(old.folder, "hash-secrets")
+    folder.mkdir(0o700)
+    for i in range(64):
+        secret = struct.pack("<QQ", i, 7)
+        put_secret(folder / fingerprint_of(secret), secret)
+    old.child.send_signal(signal.SIGHUP)
+    with old.conn() as conn:
+        wait_until(lambda: conn.call("REPLCONF", "bloomery", "1", "run", "0" * 40) and
+                   len(conn.call("REPLCONF", "hash-secret", "?64")) == 16, 20,
+                   "it has 65 secrets")
+        conn.call("BF.INSERT", "k", "HASH", "keyed", "ITEMS", "a")
+        conn.call("SAVE")
+    where = "127.0.0.1:%d" % old.port if source == "server" else old.folder
+    empty, heir = tmp_path / "empty", tmp_path / "heir"
+    empty.mkdir()
+    heir.mkdir()
+    # They are 65 others for a directory without a secret.
+    got = load("secrets", where, empty, status=3)
+    assert b"at most 64 secrets of other servers" in got.stderr
+    assert b"no secret" in got.stderr and not list(empty.iterdir())
+    own = bytes.fromhex(Path(secret_of(old)).read_text().strip())
+    put_secret(heir / "hash-secret", own)
+    assert b"64" in load("secrets", where, heir).stdout
+    assert {p.name for p in (heir / "hash-secrets").iterdir()} == \
+        {p.name for p in folder.iterdir()}
+    # Once more: nothing is new.
+    assert re.search(rb"secrets written +0\n", load("secrets", where, heir).stdout)
+
+
+def test_a_copy_of_secrets_names_a_file_that_it_cannot_use(tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    (old / "hash-secrets").mkdir(parents=True)
+    new.mkdir()
+    put_secret(old / "hash-secret", bytes(16))
+    put_secret(old / "hash-secrets" / ("1" * 16), bytes(range(16)))
+    got = load("secrets", old, new, status=3)
+    assert b"hash-secrets/1111111111111111: its secret has the fingerprint" in got.stderr
+    assert not list(new.iterdir())

@@ -52,6 +52,7 @@ struct sidecar_holder {
  */
 struct sidecar_survey {
     uint64_t next_ms, since_ms;
+    uint64_t found_ms;     /* when the round began that `found` is of */
     uint64_t first_number; /* of the round's questions, and */
     uint16_t *asked;       /* [room] the peers that they went to */
     size_t asked_count, asked_room;

@@ -29,6 +29,8 @@ enum {
     SURVEY_VAIN_MAX = 50, /* for so many rounds without news */
     SURVEY_PEER_MS = 20,  /* more for each daemon: the rounds of all of them
                              are a square */
+    SURVEY_LATE_MS =
+        2000, /* a survey is too old when the next one is so late */
 
     /* The disk. */
     DISK_STORE_MS = 200, /* between two requests */
@@ -51,6 +53,8 @@ _Static_assert(COPY_ASK_SOON_MS < COPY_ASK_MS, "soon is sooner");
 _Static_assert(SURVEY_SOON_MS < SURVEY_ROUND_MS, "soon is sooner");
 _Static_assert(SIDECAR_ANSWER_MS < SURVEY_ROUND_MS,
                "a round ends before the next one is due");
+_Static_assert(2 * SIDECAR_ANSWER_MS < SURVEY_LATE_MS,
+               "a survey of two parts is not too old at once");
 _Static_assert(SIDECAR_EMPTY_MS > SURVEY_ROUND_MS + SIDECAR_ANSWER_MS &&
                    SIDECAR_EMPTY_MS < WAIT_HURRY_MS,
                "the owner's daemon hears of a slot without keys by a survey");

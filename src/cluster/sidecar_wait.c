@@ -136,13 +136,8 @@ sidecar_may_follow(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
     if (!may_go(sidecar, leader, now_ms)) {
         return false;
     }
-    if (sidecar->survey.rounds > sidecar->waits_round || sidecar->waits_empty ||
-        holds_nothing(sidecar)) {
-        return true;
-    }
-    /* The last survey may be old: we may have stood still. */
-    survey_hurry(sidecar);
-    return false;
+    return sidecar->waits_empty || holds_nothing(sidecar) ||
+           survey_is_fresh(sidecar, sidecar->waits_round, now_ms);
 }
 
 bool
@@ -161,11 +156,8 @@ sidecar_wait_may_copy(struct sidecar *sidecar, const char *history,
         sidecar->offered_round =
             sidecar->survey.rounds + (sidecar->survey.open > 0);
     }
-    if (sidecar->survey.rounds <= sidecar->offered_round) {
-        survey_hurry(sidecar);
-        return false;
-    }
-    if (!may_go(sidecar, sidecar->leader, now_ms)) {
+    if (!survey_is_fresh(sidecar, sidecar->offered_round, now_ms) ||
+        !may_go(sidecar, sidecar->leader, now_ms)) {
         return false;
     }
     sidecar_wait_end(sidecar);

@@ -38,6 +38,27 @@ survey_hurry(struct sidecar *sidecar)
     sidecar->survey.next_ms = 0;
 }
 
+/* The pause between two rounds at rest. */
+static uint64_t
+pause_of(const struct sidecar *sidecar)
+{
+    return SURVEY_ROUND_MS + sidecar->topology->count * SURVEY_PEER_MS;
+}
+
+bool
+survey_is_fresh(struct sidecar *sidecar, uint64_t round, uint64_t now_ms)
+{
+    const struct sidecar_survey *survey = &sidecar->survey;
+    bool fresh =
+        survey->rounds > round &&
+        now_ms - survey->found_ms <= pause_of(sidecar) + SURVEY_LATE_MS;
+
+    if (!fresh) {
+        survey_hurry(sidecar);
+    }
+    return fresh;
+}
+
 bool
 survey_has_none_newer(const struct sidecar *sidecar, unsigned slot)
 {
@@ -155,12 +176,12 @@ end_round(struct sidecar *sidecar)
 {
     struct sidecar_survey *survey = &sidecar->survey;
     struct sidecar_holder *found = survey->found;
-    uint64_t pause_ms =
-        SURVEY_ROUND_MS + sidecar->topology->count * SURVEY_PEER_MS;
+    uint64_t pause_ms = pause_of(sidecar);
     bool news = compare(sidecar);
 
     survey->found = survey->fresh;
     survey->fresh = found;
+    survey->found_ms = survey->since_ms;
     survey->complete = survey->silent == 0;
     sidecar->changed |= survey->other_silent;
     survey->other_silent = false;

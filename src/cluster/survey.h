@@ -20,6 +20,11 @@ bool survey_is_calm(const struct sidecar *sidecar);
 /* Whether no daemon that the last round has found has newer data than we. */
 bool survey_has_none_newer(const struct sidecar *sidecar, unsigned slot);
 
+/* Whether a round has ended after this one, and the last one is not older than
+ * the next one may be late: we may have stood still since. If not, the next
+ * round is soon. */
+bool survey_is_fresh(struct sidecar *sidecar, uint64_t round, uint64_t now_ms);
+
 /* Whether a round that ended after this one has heard all daemons, and none of
  * them claims one of the slots. If not, the next round is soon. */
 bool survey_is_clear(struct sidecar *sidecar, uint64_t round,

@@ -25,6 +25,7 @@ enum {
     SIM_NODE_TIMEOUT_MS = 2000,
     SIM_CALM_MS = 2500,  /* what could be reached for so long is known */
     SIM_SILENT_MS = 400, /* an answer that does not come */
+    SIM_KNOWS_MS = 3500, /* what a survey may be old when a daemon goes by it */
     SIM_EVENTS_MAX = 4096,
     SIM_VERSIONS_MAX = 512,
     SIM_LOG_MAX = 100000,
@@ -127,8 +128,10 @@ struct sim_daemon {
     struct sim_disk disk;
     uint64_t unsaved[SIM_SLOTS]; /* of items: acknowledged without a journal */
     uint64_t
-        old[SIM_SLOTS]; /* of items: lost, and acknowledged again elsewhere */
-    uint64_t sync_ms;   /* when a full synchronization ends; 0: none runs */
+        old[SIM_SLOTS];  /* of items: lost, and acknowledged again elsewhere */
+    uint64_t sync_ms;    /* when a full synchronization ends; 0: none runs */
+    uint64_t emptied_ms; /* when its directory was removed; 0: never */
+    uint64_t emptied[SIM_SLOTS]; /* items that it had then */
     struct sim_pull pull;
     struct sim_holdings kept, keeping;
     struct sim_holdings tells; /* to its replicas, when they have its log */

@@ -346,6 +346,42 @@ TEST(a_replica_keeps_its_copy_until_its_primary_has_it_again)
     mem_free(none);
 }
 
+/* The machine stood still; A may have lost its directory meanwhile. */
+TEST(a_copy_does_not_go_by_what_was_said_long_ago)
+{
+    static const char of_b[] =
+        RIG_A " 10.0.0.1:7000@17000 master - 0 0 1 connected 0-5460\n" RIG_B
+              " 10.0.0.2:7001@17001 master - 0 1 2 connected\n" RIG_R
+              " 10.0.0.4:7003@17003 myself,slave " RIG_B " 0 1 1 connected\n";
+    struct holdings *file = rig_file(RIG_R, 1);
+    struct holdings *of_a = rig_file(RIG_A, 1);
+    struct rig rig;
+
+    memcpy(file->follows, RIG_A, sizeof(file->follows));
+    (void)snprintf(file->history, sizeof(file->history), "%040d", 1);
+    rig_init(&rig, file);
+    slot_set_add(&rig.leftover, 7);
+    rig_poll(&rig, of_b);
+    rig_tick(&rig, 50);
+    rig.now_ms += 60000; /* the answers were on their way */
+    rig_answer_survey(&rig, RIG_A, of_a, NULL);
+    assert_false(follows_b(&rig));
+    rig_tick(&rig, 50);
+    rig_answer_survey(&rig, RIG_A, of_a, NULL);
+    assert_true(follows_b(&rig));
+    assert_false(sidecar_may_copy(rig.sidecar, "life", rig.now_ms));
+    rig_tick(&rig, 1200);
+    rig_answer_survey(&rig, RIG_A, of_a, NULL);
+    rig.now_ms += 60000;
+    assert_false(sidecar_may_copy(rig.sidecar, "life", rig.now_ms));
+    rig_tick(&rig, 50);
+    rig_answer_survey(&rig, RIG_A, of_a, NULL);
+    assert_true(sidecar_may_copy(rig.sidecar, "life", rig.now_ms));
+    rig_fini(&rig);
+    mem_free(file);
+    mem_free(of_a);
+}
+
 TEST(what_holds_nothing_copies_at_once)
 {
     struct rig rig;

@@ -279,7 +279,9 @@ empty_daemon(int node)
     d->up_at_ms = sim.now_ms + 10 + sim_below(sim_below(2) == 0 ? 100 : 3000);
     for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
         sim.lost[slot] |= sim.truth[slot] & d->items[slot] & ~copies[slot];
+        d->emptied[slot] = d->items[slot];
     }
+    d->emptied_ms = sim.now_ms;
     memset(&d->kept, 0, sizeof(d->kept));
     sim_disk_begin(d);
     memset(d->items, 0, sizeof(d->items));
@@ -648,6 +650,17 @@ TEST(no_item_is_missed_and_every_slot_is_served_again)
         sums[7], sums[8], sums[9], sums[10], sums[11]);
     assert_true(sums[0] > worlds * 100 &&
                 (only != NULL || (sums[8] > 0 && sums[9] > 0 && sums[10] > 0)));
+}
+
+/* The directory of a primary is removed when its replica, whose node follows
+ * another one now, has just heard that the primary has all. */
+TEST(a_copy_goes_by_what_was_said_a_moment_ago)
+{
+    log_set_level((enum log_level)CONF_LOG_NOTHING);
+    run_world(UINT64_C(0x491ce4ab21f8e984), false); /* it leaves its primary */
+    sim_end();
+    run_world(UINT64_C(0x6fd93d7c0d2ed80), false); /* and copies another one */
+    sim_end();
 }
 
 /* ---- the new owner dies -------------------------------------------------- */

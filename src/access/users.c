@@ -132,13 +132,6 @@ users_login(const struct users *users, struct slice name,
     return user;
 }
 
-static bool
-fail_for_memory(struct user_refusal *ret_refusal)
-{
-    *ret_refusal = (struct user_refusal){ .reason = SELECTOR_NO_MEMORY };
-    return false;
-}
-
 bool
 users_edit_begin(const struct users *users, struct slice name,
                  struct users_edit *edit)
@@ -170,24 +163,6 @@ users_edit_end(struct users *users, struct slice name, struct users_edit *edit)
     }
     exchange(users, user, &edit->rules);
     return USERS_EDITED;
-}
-
-bool
-users_set(struct users *users, struct slice name, const struct slice *words,
-          size_t count, struct user_refusal *ret_refusal)
-{
-    struct users_edit edit;
-    bool done;
-
-    if (!users_edit_begin(users, name, &edit)) {
-        return fail_for_memory(ret_refusal);
-    }
-    done = user_rules_apply(&edit.rules, words, count, ret_refusal);
-    if (done && users_edit_end(users, name, &edit) != USERS_EDITED) {
-        done = fail_for_memory(ret_refusal);
-    }
-    user_rules_fini(&edit.rules);
-    return done;
 }
 
 bool

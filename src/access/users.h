@@ -54,12 +54,6 @@ enum users_edited { USERS_EDITED, USERS_CHANGED_MEANWHILE, USERS_NO_MEMORY };
 MUST_CHECK enum users_edited
 users_edit_end(struct users *users, struct slice name, struct users_edit *edit);
 
-/* Applies rules to a user, which is made if it is missing. False: nothing has
- * changed; without memory the reason is SELECTOR_NO_MEMORY. */
-MUST_CHECK bool users_set(struct users *users, struct slice name,
-                          const struct slice *words, size_t count,
-                          struct user_refusal *ret_refusal);
-
 /* Deletes a user other than the default one. False: there is none. */
 bool users_delete(struct users *users, struct slice name);
 

@@ -8,21 +8,15 @@
 #include <stdlib.h>
 
 struct err_row {
-    const char *name, *prefix, *text;
+    const char *prefix, *text;
 };
 
 static const struct err_row rows[ERR_COUNT] = {
-    [OK] = { "OK", "", "" },
-#define ERR(id, pre, txt) [ERR_##id] = { #id, pre, txt },
+    [OK] = { "", "" },
+#define ERR(id, pre, txt) [ERR_##id] = { pre, txt },
 #include "tbl/errors.def"
 #undef ERR
 };
-
-const char *
-err_name(enum err err)
-{
-    return rows[err].name;
-}
 
 const char *
 err_prefix(enum err err)

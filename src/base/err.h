@@ -23,9 +23,6 @@ const char *err_prefix(enum err err);
 /* Returns the text after that word; may contain %s. */
 const char *err_text(enum err err);
 
-/* Returns the row's name, for logs and tests: "WRONGTYPE". */
-const char *err_name(enum err err);
-
 __attribute__((noreturn)) void err_check_failed(const char *file, int line,
                                                 const char *expression);
 

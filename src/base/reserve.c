@@ -40,17 +40,6 @@ reserve_open(void)
     return true;
 }
 
-void
-reserve_close(void)
-{
-    CHECK(used_units == 0);
-    if (reserve_base != NULL) {
-        (void)munmap(reserve_base, RESERVE_BYTES);
-    }
-    reserve_base = NULL;
-    peak_units = 0;
-}
-
 /* Returns the first free run of so many units, or UNITS. Under the mutex. */
 static size_t
 find_units(size_t units)

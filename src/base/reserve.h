@@ -21,9 +21,6 @@ extern char *reserve_base; /* NULL: not open. Constant after the start. */
 /* Maps the pool, before other threads start. False without memory. */
 bool reserve_open(void);
 
-/* Unmaps the pool, for tests: no block is in use. */
-void reserve_close(void);
-
 /* Returns a block if at least leave_bytes of the pool stay free; else NULL. */
 void *reserve_take(size_t bytes, size_t leave_bytes);
 void reserve_give(void *block);

@@ -168,8 +168,9 @@ plan_stored_fits(const struct bloom_params *params, uint32_t count,
 
 /* ---- what comes next ----------------------------------------------------- */
 
-uint32_t
-plan_region_log2(uint32_t region)
+/* Returns the logarithm of a region of kind deletable; of 0 it is 0. */
+static uint32_t
+region_log2(uint32_t region)
 {
     uint32_t log2 = 0;
 
@@ -269,7 +270,7 @@ geometry_of(const struct bloom_params *params, uint64_t capacity, double rate)
         return valkeybloom_geometry(capacity, rate);
     default:
         geometry = sizing_geometry(capacity, rate);
-        geometry.log2 = plan_region_log2(params->region);
+        geometry.log2 = region_log2(params->region);
         return geometry;
     }
 }

@@ -135,9 +135,6 @@ struct bloom_params plan_generation(const struct bloom_params *params);
  * age 1. */
 uint32_t plan_ring(const struct bloom_params *params);
 
-/* Returns the logarithm of a region of kind deletable; of 0 it is 0. */
-uint32_t plan_region_log2(uint32_t region);
-
 /* Does what plan_is_valid, plan_parts and plan_next do for a new filter. Each
  * thread remembers the last plan: most filters of a server are alike but for
  * their seeds. */

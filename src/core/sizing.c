@@ -46,14 +46,6 @@ stripe_rate_and_slope(double load, double *ret_slope)
     return rate;
 }
 
-double
-sizing_stripe_rate(double load)
-{
-    double slope;
-
-    return stripe_rate_and_slope(load, &slope);
-}
-
 /* The alternating sum loses up to four digits: with doubles that moves the root
  * by 1e-13, a line in 10^13. With long doubles all digits of a double stay. */
 static long double

@@ -25,9 +25,6 @@ struct geometry {
  * 1e-3: down to there 8 bits an item and stripe are near the optimum. */
 uint32_t sizing_stripes(double rate);
 
-/* Returns the sum above for LOAD items a line. */
-double sizing_stripe_rate(double load);
-
 /* Returns the load lambda* at which a stripe has STRIPE_RATE, in [1e-4, 0.999];
  * exact to the last digit of a double. */
 long double sizing_load(double stripe_rate);

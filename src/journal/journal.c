@@ -534,31 +534,3 @@ journal_take_longest_sync_ns(struct journal *journal)
     pthread_mutex_unlock(&journal->mutex);
     return longest_ns;
 }
-
-void
-journal_drain(struct journal *journal, uint64_t key, struct buf *ret_bytes)
-{
-    struct journal_sealer sealer = { .hash = journal->writer.hash, .key = key };
-    struct journal_list list;
-    char seal[GROUP_SEAL_BYTES];
-
-    pthread_mutex_lock(&journal->mutex);
-    CHECK(!journal_state_is_served(journal));
-    list = journal_state_take(journal);
-    sealer.seal.sequence = journal->written.sequence;
-    sealer.seal.durable_sequence = journal->durable.sequence;
-    sealer.seal.unix_ms = clock_wall_ms();
-    for (const struct piece *piece = list.head; piece != NULL;
-         piece = piece->next) {
-        buf_append_slice(ret_bytes, piece_text(piece));
-        if (journal_io_seal(&sealer, piece, seal)) {
-            buf_append(ret_bytes, seal, sizeof(seal));
-        }
-    }
-    journal_state_void(journal, &list);
-    journal_state_free_pieces(journal->writer.void_pieces, NULL);
-    journal->writer.void_pieces = NULL;
-    journal_state_written(journal, journal_state_place(journal));
-    journal_state_synced(journal, journal_state_place(journal));
-    journal_state_unlock(journal);
-}

@@ -202,10 +202,3 @@ bool journal_answers(struct journal *journal);
 /* Returns how long the longest sync since the last call took; 0: there was
  * none. */
 uint64_t journal_take_longest_sync_ns(struct journal *journal);
-
-/* Appends everything queued to ret_bytes, sealed as the writer would with this
- * key; it counts as written and synced. For tests. Only without a file (no
- * target but JOURNAL_RESUME with fd -1), when the threads leave the queue
- * alone. */
-void journal_drain(struct journal *journal, uint64_t key,
-                   struct buf *ret_bytes);

@@ -291,19 +291,21 @@ dial_peer(struct load_link *link, const struct load_peer *peer)
     return !peer->uses_tls || shake_hands(link, host);
 }
 
-bool
-load_link_password(struct load *load, const struct load_peer *peer,
-                   char password[LOAD_PASSWORD_MAX + 1],
-                   struct slice *ret_password)
+/* Reads the password for a server; empty without --password-file or its like.
+ * False: printed. */
+enum { PASSWORD_MAX = 4096 };
+static bool
+read_password(struct load *load, const struct load_peer *peer,
+              char password[PASSWORD_MAX + 1], struct slice *ret_password)
 {
     size_t len = 0;
     int error = 0;
 
     if (peer->password_file != NULL) {
         error = file_read_name(AT_FDCWD, peer->password_file, password,
-                               LOAD_PASSWORD_MAX, &len);
+                               PASSWORD_MAX, &len);
     }
-    if (error != 0 || len > LOAD_PASSWORD_MAX) {
+    if (error != 0 || len > PASSWORD_MAX) {
         tool_complain(&load->tool, LOAD_UNREADABLE, "%s: %s",
                       peer->password_file,
                       error != 0 ? strerror(error) : "too long a password");
@@ -320,11 +322,11 @@ load_link_password(struct load *load, const struct load_peer *peer,
 static bool
 log_in(struct load_link *link, const struct load_peer *peer)
 {
-    char password[LOAD_PASSWORD_MAX + 1];
+    char password[PASSWORD_MAX + 1];
     struct slice secret;
     struct slice reply;
 
-    if (!load_link_password(link->load, peer, password, &secret)) {
+    if (!read_password(link->load, peer, password, &secret)) {
         link->failed = true;
         return false;
     }

@@ -24,13 +24,6 @@ bool load_link_open(struct load *load, const struct load_peer *peer,
                     struct load_link *ret_link);
 void load_link_close(struct load_link *link);
 
-/* Reads the password for a server; empty without --password-file or its like.
- * False: printed. */
-enum { LOAD_PASSWORD_MAX = 4096 };
-bool load_link_password(struct load *load, const struct load_peer *peer,
-                        char password[LOAD_PASSWORD_MAX + 1],
-                        struct slice *ret_password);
-
 /* Prints what is wrong with the server, and sets `failed`. */
 __attribute__((format(printf, 2, 3))) void
 load_link_fail(struct load_link *link, const char *format, ...);

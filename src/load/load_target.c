@@ -136,9 +136,9 @@ mark_of_round(const struct load_target *target)
     return MARK_ROUNDS + target->round % (MARKS - MARK_ROUNDS);
 }
 
-bool
-load_target_note(struct load_target *target, uint64_t db, struct slice key,
-                 enum load_key state)
+static bool
+note_state(struct load_target *target, uint64_t db, struct slice key,
+           enum load_key state)
 {
     size_t mark = state == LOAD_KEY_SPARED ? MARK_SPARED
                   : state == LOAD_KEY_LOST ? MARK_LOST
@@ -206,7 +206,7 @@ take_busy(struct load_target *target, uint64_t db, struct slice key)
 {
     if (target->load->existing == LOAD_EXISTING_SKIP) {
         target->spared++;
-        return load_target_note(target, db, key, LOAD_KEY_SPARED);
+        return note_state(target, db, key, LOAD_KEY_SPARED);
     }
     load_target_refuse(target, db, key,
                        "exists; --existing says whether to skip or replace it");
@@ -227,7 +227,7 @@ take_piece(struct load_target *target, uint64_t db, struct slice key,
     load_target_refuse(target, db, key,
                        "is incomplete: the source ends before its last "
                        "BF.LOADCHUNK; delete it");
-    return load_target_note(target, db, key, LOAD_KEY_LOST);
+    return note_state(target, db, key, LOAD_KEY_LOST);
 }
 
 static bool
@@ -255,7 +255,7 @@ take_error(struct load_target *target, const struct awaited *awaited,
         load_target_key(target, awaited->db, key) != LOAD_KEY_LOST;
     load_target_refuse(target, awaited->db, key, "%s", text);
     load_secrets_hint(target->load, error);
-    return load_target_note(target, awaited->db, key, LOAD_KEY_LOST);
+    return note_state(target, awaited->db, key, LOAD_KEY_LOST);
 }
 
 static bool
@@ -372,11 +372,10 @@ load_target_restore(struct load_target *target, uint64_t db, struct slice key,
                            "has %zu bytes, and proto-max-bulk-len of the "
                            "server is %" PRIu64,
                            value.len + footer.len, target->bulk_max);
-        return load_target_note(target, db, key, LOAD_KEY_LOST);
+        return note_state(target, db, key, LOAD_KEY_LOST);
     }
 
-    if (!load_target_note(target, db, key, LOAD_KEY_OURS) ||
-        !enter(target, db)) {
+    if (!note_state(target, db, key, LOAD_KEY_OURS) || !enter(target, db)) {
         return false;
     }
     reply_array(&out, replace ? 6 : 5);
@@ -425,7 +424,7 @@ load_target_on_filter(void *ctx, const struct rdb_filter *filter)
         load_target_refuse(target, filter->db, filter->key,
                            "at offset %" PRIu64 ": is longer than --max-value",
                            filter->offset);
-        return load_target_note(target, filter->db, filter->key, LOAD_KEY_LOST);
+        return note_state(target, filter->db, filter->key, LOAD_KEY_LOST);
     }
     rdb_put_footer(filter->value, filter->module, footer);
     return load_target_restore(
@@ -593,7 +592,7 @@ claim(struct load_target *target, uint64_t db, struct slice key, bool deletes,
     }
     *ret_go = true;
     if (target->load->existing == LOAD_EXISTING_REPLACE) {
-        return load_target_note(target, db, key, LOAD_KEY_OURS) &&
+        return note_state(target, db, key, LOAD_KEY_OURS) &&
                (!deletes || load_target_command(target, db, key, delete, 2));
     }
     if (!ask_exists(target, db, key, &exists)) {
@@ -603,7 +602,7 @@ claim(struct load_target *target, uint64_t db, struct slice key, bool deletes,
         *ret_go = false;
         return take_busy(target, db, key);
     }
-    return load_target_note(target, db, key, LOAD_KEY_OURS);
+    return note_state(target, db, key, LOAD_KEY_OURS);
 }
 
 bool

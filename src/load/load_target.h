@@ -48,8 +48,6 @@ enum load_key load_target_key(const struct load_target *target, uint64_t db,
                               struct slice key);
 bool load_target_forget(struct load_target *target, uint64_t db,
                         struct slice key);
-bool load_target_note(struct load_target *target, uint64_t db, struct slice key,
-                      enum load_key state);
 
 /* All of these return false if the tool must stop; why was printed. */
 

@@ -358,8 +358,9 @@ conn_drop_held(struct conn *conn)
     metric_add(METRIC_HELD_CLIENTS, -1);
 }
 
-void
-conn_drop_pushed(struct conn *conn)
+/* Takes it out of loop->pushed, if it is there, and drops its pushes. */
+static void
+drop_pushed(struct conn *conn)
 {
     if (conn->pushed_at != NULL) {
         CHECK(conn->loop->pushed_bytes >= conn->pushed.len);
@@ -429,7 +430,7 @@ conn_close(struct conn *conn)
         conn_drop_held(conn);
         (void)conn_count_output(conn);
     }
-    conn_drop_pushed(conn);
+    drop_pushed(conn);
     conn->state = CONN_CLOSING;
     leave_list(conn);
     registry_remove(conn->loop->env->registry, &conn->registered);

@@ -280,9 +280,6 @@ conn_leave_pushed(struct conn *conn)
     conn->pushed_at = NULL;
 }
 
-/* The same, if it is there, and drops its pushes. */
-void conn_drop_pushed(struct conn *conn);
-
 /* Frees conn->hold when nothing is held, and conn->outbox. */
 void conn_free_hold(struct conn *conn);
 void conn_free_outbox(struct conn *conn);

@@ -44,6 +44,6 @@ void full_state_park(struct persist *persist);
 bool full_state_has_ended(struct full_state *state, int *ret_error);
 
 /* Breaks off what is being written. Of persist->own the step is ENDING until
- * full_state_has_ended; of persist->synced sync_ended must follow, since the
- * thread may wait for the pipe's reader. */
+ * full_state_has_ended; of persist->synced the hook `ended` must follow, since
+ * the thread may wait for the pipe's reader. */
 void full_state_break_off(struct full_state *state);

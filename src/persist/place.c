@@ -82,16 +82,6 @@ persist_stored(const struct persist *persist, uint64_t *ret_position)
     return true;
 }
 
-bool
-persist_has_stored(const struct persist *persist, struct slice id,
-                   uint64_t position)
-{
-    uint64_t stored;
-
-    return history_covers(&persist->log.history, id, position) &&
-           persist_stored(persist, &stored) && stored >= position;
-}
-
 const char *
 persist_stored_history(const struct persist *persist)
 {

@@ -20,15 +20,11 @@ struct persist_point; /* persist/persist_state.h */
 void persist_place(struct persist *persist, uint64_t *ret_position,
                    uint64_t *ret_sequence);
 
-/* Whether the disk has all data up to this position of history `id`, so that a
- * start after a kill or a loss of power finds it, or what followed it. With a
- * journal: what that has synced. Without one: the last snapshot. False: not
- * yet, or the log has gone on from another place. Loop 0, inside a section of
- * the gate or under it. */
-bool persist_has_stored(const struct persist *persist, struct slice id,
-                        uint64_t position);
-
-/* Finds up to which position of the log this holds. False: for none. */
+/* Finds up to which position of the log the disk has all data, so that a start
+ * after a kill or a loss of power finds it, or what followed it. With a
+ * journal: what that has synced; without one: the last snapshot. False: there
+ * is none, or the log has gone on from another place. Loop 0, inside a section
+ * of the gate or under it. */
 bool persist_stored(const struct persist *persist, uint64_t *ret_position);
 
 /* Returns the history that the last snapshot on the disk names; "": none. */

@@ -43,12 +43,27 @@ sync_is_running(const struct persist *persist)
     return walker_is_running(persist->synced.walker);
 }
 
+/* Calls the hook for the end of the snapshot, if one had begun. */
+static void
+call_ended(struct persist *persist, int error)
+{
+    const struct persist_sync_hooks *hooks = &persist->options.sync;
+
+    if (!persist->sync.open) {
+        return;
+    }
+    persist->sync.open = false;
+    log_info("persist.sync", "ended a snapshot for replicas", "error=\"%s\"",
+             error != 0 ? strerror(error) : "");
+    hooks->ended(hooks->ctx, error);
+}
+
 void
 sync_break_off(struct persist *persist)
 {
     if (sync_is_running(persist) && !persist->sync.ending) {
         full_state_break_off(&persist->synced);
-        sync_ended(persist, ECANCELED);
+        call_ended(persist, ECANCELED);
     }
 }
 
@@ -59,7 +74,7 @@ sync_reap(struct persist *persist)
 
     if (full_state_has_ended(&persist->synced, &error)) {
         persist->sync.ending = false;
-        sync_ended(persist, error);
+        call_ended(persist, error);
     }
 }
 
@@ -133,18 +148,4 @@ sync_begin(struct persist *persist)
              (unsigned long long)job.begin.position);
     hooks->began(hooks->ctx, ends[0], 0, job.begin.position,
                  job.begin.sequence);
-}
-
-void
-sync_ended(struct persist *persist, int error)
-{
-    const struct persist_sync_hooks *hooks = &persist->options.sync;
-
-    if (!persist->sync.open) {
-        return;
-    }
-    persist->sync.open = false;
-    log_info("persist.sync", "ended a snapshot for replicas", "error=\"%s\"",
-             error != 0 ? strerror(error) : "");
-    hooks->ended(hooks->ctx, error);
 }

@@ -33,6 +33,3 @@ void sync_end_walk(struct persist *persist);
 /* Breaks the snapshot off, if one is running, and calls the hook for its end.
  */
 void sync_break_off(struct persist *persist);
-
-/* Calls the hook for the end of the snapshot, if one had begun. */
-void sync_ended(struct persist *persist, int error);

@@ -47,12 +47,6 @@ excerpt_free(struct excerpt *excerpt)
     mem_free(excerpt);
 }
 
-uint32_t
-excerpt_db(const struct excerpt *excerpt)
-{
-    return excerpt->db;
-}
-
 /* ---- which commands ------------------------------------------------------ */
 
 struct look {

@@ -28,6 +28,3 @@ typedef int (*excerpt_fn)(void *ctx, const struct snapshot_effects *piece);
 int excerpt_group(struct excerpt *excerpt,
                   const struct snapshot_effects *effects, excerpt_fn fn,
                   void *ctx);
-
-/* The number that the part's database has now (of DB and KEY). */
-uint32_t excerpt_db(const struct excerpt *excerpt);

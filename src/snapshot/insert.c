@@ -91,16 +91,16 @@ insert_filter(void *ctx, const struct snapshot_record *record,
            fail(insert, "not enough memory");
 }
 
-void
-insert_expect(void *ctx, uint64_t keys)
+static void
+expect_keys(void *ctx, uint64_t keys)
 {
     const struct insert *insert = ctx;
 
     arrival_expect(insert->keyspace, keys);
 }
 
-void
-insert_soon(void *ctx, uint64_t hash, uint32_t db)
+static void
+fetch_soon(void *ctx, uint64_t hash, uint32_t db)
 {
     const struct insert *insert = ctx;
     struct key key = { .hash = hash, .db = db };
@@ -192,9 +192,9 @@ insert_end(void *ctx, const struct snapshot_stamp *end)
 struct snapshot_visitor
 insert_visitor(struct insert *insert)
 {
-    return (struct snapshot_visitor){ .expect = insert_expect,
+    return (struct snapshot_visitor){ .expect = expect_keys,
                                       .filter = insert_filter,
-                                      .soon = insert_soon,
+                                      .soon = fetch_soon,
                                       .gone = insert_gone,
                                       .effects = insert_effects,
                                       .end = insert_end,

@@ -30,10 +30,8 @@ struct insert {
 };
 
 /* What snapshot_read calls, with the insert as ctx. */
-void insert_expect(void *ctx, uint64_t keys);
 bool insert_filter(void *ctx, const struct snapshot_record *record,
                    struct bloom *bloom);
-void insert_soon(void *ctx, uint64_t hash, uint32_t db);
 bool insert_gone(void *ctx, const struct snapshot_record *record);
 bool insert_effects(void *ctx, const struct snapshot_effects *effects);
 bool insert_end(void *ctx, const struct snapshot_stamp *end);

@@ -33,7 +33,6 @@ struct block {
 struct transfer {
     struct transfer_options options;
     pthread_t thread;
-    struct snapshot_progress progress;
     atomic_bool cancelled; /* true only: under the mutex */
     /* The thread owns these; after its end loop 0 does. */
     struct keyspace *keyspace;
@@ -413,7 +412,7 @@ run_transfer(void *arg)
 
     (void)mem_set_claim(MEM_FILL); /* the data comes from another server */
     status = snapshot_read_source(&source, transfer->options.env, &visitor,
-                                  &transfer->progress, &error);
+                                  NULL, &error);
     insert_fini(&transfer->insert);
     if (status != SNAPSHOT_OK) {
         describe_error(transfer, &error, reason, sizeof(reason));
@@ -512,10 +511,4 @@ transfer_take(struct transfer *transfer, struct snapshot_stamp *ret_stamp)
     *ret_stamp = transfer->stamp;
     pthread_mutex_unlock(&transfer->mutex);
     return ks;
-}
-
-const struct snapshot_progress *
-transfer_progress(const struct transfer *transfer)
-{
-    return &transfer->progress;
 }

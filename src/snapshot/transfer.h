@@ -68,7 +68,3 @@ enum transfer_state transfer_poll(struct transfer *transfer, char *ret_reason,
 /* Returns the keyspace of a LOADED transfer, once; the caller owns it. */
 struct keyspace *transfer_take(struct transfer *transfer,
                                struct snapshot_stamp *ret_stamp);
-
-/* Bytes and keys read so far. */
-const struct snapshot_progress *
-transfer_progress(const struct transfer *transfer);

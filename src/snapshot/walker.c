@@ -449,12 +449,6 @@ walker_cancel(struct walker *walker)
 }
 
 void
-walker_wait(struct walker *walker)
-{
-    task_wait(walker->task);
-}
-
-void
 walker_get_figures(struct walker *walker, struct walker_figures *ret_figures)
 {
     struct walk_figures walked = walk_figures(walker->walk);

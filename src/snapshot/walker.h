@@ -101,9 +101,6 @@ void walker_drop(struct walker *walker);
  * thread. */
 void walker_cancel(struct walker *walker);
 
-/* Waits until the thread has ended. Blocks. */
-void walker_wait(struct walker *walker);
-
 struct walker_figures {
     uint64_t bytes, keys, keys_total;
     uint64_t holds, rounds, spool_bytes; /* of the last one, too */

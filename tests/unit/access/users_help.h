@@ -6,6 +6,7 @@
 
 #include "access/users.h"
 #include "words_help.h"
+#include "write_help.h"
 
 /* Applies rules to a user of the table. Returns why they were refused, or "".
  */

@@ -1,10 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * All users as an aclfile, for tests and fuzz targets.
+ * One user changed at once, and all users as an aclfile, for tests and fuzz
+ * targets.
  */
 #pragma once
 
 #include "access/users_file.h"
+
+/* Applies rules to a user, which is made if it is missing. False: nothing has
+ * changed; without memory the reason is SELECTOR_NO_MEMORY. */
+MUST_CHECK static inline bool
+users_set(struct users *users, struct slice name, const struct slice *words,
+          size_t count, struct user_refusal *ret_refusal)
+{
+    struct users_edit edit;
+    bool has_memory = users_edit_begin(users, name, &edit);
+    bool fits =
+        has_memory && user_rules_apply(&edit.rules, words, count, ret_refusal);
+    bool done = fits && users_edit_end(users, name, &edit) == USERS_EDITED;
+
+    if (!has_memory || (fits && !done)) {
+        *ret_refusal = (struct user_refusal){ .reason = SELECTOR_NO_MEMORY };
+    }
+    if (has_memory) {
+        user_rules_fini(&edit.rules);
+    }
+    return done;
+}
 
 /* Writes all users, as ACL SAVE does. */
 static inline bool

@@ -9,7 +9,7 @@
 #include "base/huge.h"
 #include "base/machine.h"
 #include "base/metrics.h"
-#include "base/reserve.h"
+#include "reserve_help.h"
 
 #include <pthread.h>
 #include <stdio.h>

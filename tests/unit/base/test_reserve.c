@@ -5,7 +5,7 @@
  */
 #include "base/reserve.h"
 
-#include "../test.h"
+#include "reserve_help.h"
 
 #include <stdlib.h>
 #include <string.h>

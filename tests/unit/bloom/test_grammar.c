@@ -5,6 +5,7 @@
 #include "bloom/grammar.h"
 
 #include "../engine/rig.h"
+#include "../err_names.h"
 
 #include "grammar_help.h"
 

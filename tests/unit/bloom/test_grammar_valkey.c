@@ -6,6 +6,7 @@
 #include "bloom/grammar_valkey.h"
 
 #include "../engine/rig.h"
+#include "../err_names.h"
 
 #include "grammar_help.h"
 

@@ -16,6 +16,7 @@ struct load {
     struct insert insert;
     struct excerpt *excerpt;
     uint64_t begins, ends, kept; /* of the effects */
+    uint32_t db; /* that the part's database is now, of DB and KEY */
 };
 
 static bool
@@ -55,9 +56,8 @@ is_wanted(const struct load *load, uint32_t db, const struct entry *entry)
 {
     const struct walk_part *part = load->life->part;
 
-    return part == NULL ||
-           ((part->of == WALK_PART_SLOTS || excerpt_db(load->excerpt) == db) &&
-            walk_part_has_name(part, entry_name(entry)));
+    return part == NULL || ((part->of == WALK_PART_SLOTS || load->db == db) &&
+                            walk_part_has_name(part, entry_name(entry)));
 }
 
 static bool
@@ -92,6 +92,23 @@ on_piece(void *ctx, const struct snapshot_effects *piece)
     return insert_effects(&load->insert, piece) ? 0 : ECANCELED;
 }
 
+/* Follows the part's database through all SWAPDB of a group. */
+static void
+follow_swaps(struct load *load, struct slice text)
+{
+    static const char swap[] = "$6\r\nSWAPDB\r\n";
+    const char *end = text.data + text.len;
+    const char *at = text.data;
+
+    while ((at = memmem(at, (size_t)(end - at), swap, strlen(swap))) != NULL) {
+        unsigned one, other;
+
+        at += strlen(swap);
+        assert_int_equal(2, sscanf(at, "$%*u %u $%*u %u", &one, &other));
+        load->db = load->db == one ? other : load->db == other ? one : load->db;
+    }
+}
+
 /* Gives the insert what concerns the part. */
 static bool
 on_effects(void *ctx, const struct snapshot_effects *effects)
@@ -101,6 +118,7 @@ on_effects(void *ctx, const struct snapshot_effects *effects)
     if (load->excerpt == NULL) {
         return insert_effects(&load->insert, effects);
     }
+    follow_swaps(load, effects->commands);
     load->begins = effects->position;
     load->ends = effects->position + effects->commands.len;
     return excerpt_group(load->excerpt, effects, on_piece, load) == 0;
@@ -153,7 +171,10 @@ life_loads_exactly(struct life *life, int fd)
     load.insert = (struct insert){ .keyspace = load.keyspace,
                                    .env = &life->rig->service.obey_env,
                                    .completion = &complete_calls };
-    load.excerpt = life->part != NULL ? excerpt_new(life->part) : NULL;
+    if (life->part != NULL) {
+        load.excerpt = excerpt_new(life->part);
+        load.db = life->part->db;
+    }
     status = snapshot_read(fd, load.insert.env, &visitor, NULL, &error);
     same = status == SNAPSHOT_OK && keyspace_each(now, is_loaded, &load) &&
            keyspace_each(load.keyspace, is_live, &load);

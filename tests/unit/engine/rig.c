@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rig.h"
 
+#include "../journal/drain_help.h"
+
 /* ---- a service without sockets --------------------------------------------
  */
 

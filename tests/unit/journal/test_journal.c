@@ -5,6 +5,7 @@
  */
 #include "journal/journal.h"
 
+#include "drain_help.h"
 #include "journal_help.h"
 
 #include <dirent.h>

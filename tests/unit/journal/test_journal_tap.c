@@ -5,6 +5,7 @@
  */
 #include "journal/journal.h"
 
+#include "drain_help.h"
 #include "journal/journal_tap.h"
 #include "tape_help.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rig.h"
 
+#include "../err_names.h"
+
 static const enum metric rig_gauges[RIG_GAUGES] = {
     METRIC_CONNECTED_CLIENTS, METRIC_CLIENT_INPUT_BYTES,
     METRIC_CLIENT_OUTPUT_BYTES, METRIC_HELD_CLIENTS, METRIC_BLOCKED_CLIENTS

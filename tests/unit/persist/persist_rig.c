@@ -528,6 +528,15 @@ prig_history(const struct prig *rig)
     return *persist_history(rig->persist);
 }
 
+bool
+prig_has_stored(const struct prig *rig, struct slice id, uint64_t position)
+{
+    uint64_t stored;
+
+    return history_covers(&rig->persist->log.history, id, position) &&
+           persist_stored(rig->persist, &stored) && stored >= position;
+}
+
 static const char prig_seal[GROUP_SEAL_BYTES + 1] =
     "a seal that nobody looks at ......................................"
     ".....................................\n";

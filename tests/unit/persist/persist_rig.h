@@ -143,6 +143,10 @@ void prig_renew(struct prig *rig);
 
 struct history prig_history(const struct prig *rig);
 
+/* Returns whether the disk has all data up to this position of history `id`. */
+bool prig_has_stored(const struct prig *rig, struct slice id,
+                     uint64_t position);
+
 /* A group of the primary's that says a new history. Returns its end. */
 uint64_t prig_relay_history(struct prig *rig, const char *id);
 

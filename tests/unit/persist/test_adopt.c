@@ -306,8 +306,7 @@ TEST(adopt_of_what_was_received_walks_nowhere)
         receive(rig);
         PRIG_WAIT(rig, persist_has_adopted(rig->persist));
         other = prig_history(rig);
-        assert_true(
-            persist_has_stored(rig->persist, slice_of(other.id), PLACE));
+        assert_true(prig_has_stored(rig, slice_of(other.id), PLACE));
         assert_int_equal(prig_info(rig).walks, walks);
         assert_int_equal(prig_info(rig).changes, 0);
         assert_int_equal(count_names(rig), names);
@@ -683,7 +682,7 @@ cut_off(enum file_call call, unsigned nth, bool for_good, bool promoted)
     PRIG_WAIT(rig, (is_settled(rig) && prig_released(rig) >= position) ||
                        has_failed(rig));
     released = promoted && prig_released(rig) >= position;
-    stored = persist_has_stored(rig->persist, slice_of(OTHER), PLACE);
+    stored = prig_has_stored(rig, slice_of(OTHER), PLACE);
     fired = file_fail_clear();
     prig_restart(rig);
     assert_true(prig_has_exactly(rig, OLD, rig->written) ||

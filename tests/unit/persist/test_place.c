@@ -56,7 +56,7 @@ TEST(place_is_that_of_the_snapshot_after_a_start)
 static bool
 has_stored(struct prig *rig, const struct history *history, uint64_t position)
 {
-    return persist_has_stored(rig->persist, id_of(history), position);
+    return prig_has_stored(rig, id_of(history), position);
 }
 
 TEST(place_is_stored_when_a_snapshot_has_it)

@@ -3,6 +3,7 @@
  * The guards around hiredis: one row per refusal, each fed whole and byte by
  * byte, with the texts of Redis 7.0.15; large commands; kept memory.
  */
+#include "../err_names.h"
 #include "../test.h"
 
 #include "base/mem.h"

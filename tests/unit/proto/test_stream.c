@@ -4,6 +4,7 @@
  * two at every place, and byte by byte, and must give the same commands and
  * the same end. The expectations are what Redis 7.0.15 answered.
  */
+#include "../err_names.h"
 #include "../test.h"
 
 #include "base/buf.h"

@@ -13,6 +13,7 @@
 #include "../core/help_foreign.h"
 #include "../engine/dispatch_help.h"
 #include "../engine/dump_help.h"
+#include "../journal/drain_help.h"
 #include "base/metrics.h"
 #include "command/digest.h"
 #include "command/rows.h"

@@ -243,9 +243,6 @@ TEST(a_snapshot_loads_whatever_its_pieces)
                          transfer_poll(receiver.transfer, reason, 1));
         transfer_finish(receiver.transfer);
         assert_int_equal(TRANSFER_LOADED, wait_for_end(&receiver, reason));
-        assert_int_equal(content.len,
-                         transfer_progress(receiver.transfer)->bytes);
-        assert_int_equal(MIXED, transfer_progress(receiver.transfer)->keys);
         loaded = transfer_take(receiver.transfer, &stamp);
         end(&receiver);
         assert_same_keyspaces(ks, loaded);
@@ -483,9 +480,7 @@ TEST(it_may_be_given_up_at_any_moment)
             transfer_finish(receiver.transfer);
             loaded = wait_for_end(&receiver, reason) == TRANSFER_LOADED;
         } else if (round % 2 == 0) {
-            while (part.len >= HEADER_BYTES &&
-                   atomic_load(&transfer_progress(receiver.transfer)->bytes) ==
-                       0) {
+            for (uint64_t i = test_random_below(&random, 1000); i > 0; i--) {
                 sched_yield();
             }
         }

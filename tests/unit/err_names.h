@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The names of the rows of tbl/errors.def, for what tests print and expect.
+ */
+#pragma once
+
+#include "base/err.h"
+
+static inline const char *
+err_name(enum err err)
+{
+    static const char *const names[] = {
+        [OK] = "OK",
+#define ERR(id, prefix, text) [ERR_##id] = #id,
+#include "tbl/errors.def"
+#undef ERR
+    };
+
+    return names[err];
+}

@@ -348,6 +348,7 @@ test: $(TESTED) $(PEERS) ## Build and run all quick tests
 check: deps-check lint format-check docs-check abi-check units-check $(PEERS) ## Check lint, documents, units, sanitizers; CI also runs make test and make clients
 	$(MAKE) MODE=clang CC=clang WERROR=1 all
 	tests/circles build/clang/src
+	tests/unused build/clang/src
 	$(MAKE) MODE=asan WERROR=1 test
 	$(MAKE) MODE=tsan WERROR=1 TESTFLAGS="$(TSAN_TESTS)" test
 	$(MAKE) pins
@@ -491,7 +492,7 @@ lint: $(STAMP) ## Check layers, mirrored tests, names of forbidden calls, clang-
 	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
 	  -std=c11 -D_GNU_SOURCE -Isrc -Iinclude -I$(dir $(STAMP)) \
 	  -Xclang -analyzer-config -Xclang max-nodes=$(NODES)
-	shellcheck .ci/run packaging/release/version packaging/debian/tests/removes packaging/debian/tests/serves tests/abi tests/circles tests/coverage tests/debian tests/deps tests/lint tests/packages tests/peers tests/rpm tests/units packaging/completion/bloomery.bash
+	shellcheck .ci/run packaging/release/version packaging/debian/tests/removes packaging/debian/tests/serves tests/abi tests/circles tests/coverage tests/debian tests/deps tests/lint tests/packages tests/peers tests/rpm tests/units tests/unused packaging/completion/bloomery.bash
 	$(PYTHON) -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py
 
 format: ## Format all C files

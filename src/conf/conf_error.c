@@ -27,6 +27,17 @@ conf_error_no_memory(struct conf_error *error)
     error->no_memory = true;
 }
 
+bool
+conf_error_note(const struct conf_error *error, struct buf *mistakes)
+{
+    if (mistakes == NULL || error->no_memory) {
+        return false;
+    }
+    buf_append_slice(mistakes, slice_of(error->text));
+    buf_append(mistakes, "\n", 1);
+    return !mistakes->failed;
+}
+
 void
 conf_note(struct conf_notes *notes, const char *text)
 {

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "base/slice.h"
+#include "base/buf.h"
 
 enum { CONF_ERROR_MAX = 640 };
 struct conf_error {
@@ -21,6 +21,10 @@ conf_error_set(struct conf_error *error, const char *format, ...);
 /* Writes the error of an allocation that failed. */
 void conf_error_no_memory(struct conf_error *error);
 
+/* Adds the error as a line to the mistakes that were found, so that the caller
+ * can look for more. False: mistakes is NULL, or memory is missing. */
+bool conf_error_note(const struct conf_error *error, struct buf *mistakes);
+
 /* Warnings, a line each. Lines that do not fit are dropped. */
 enum { CONF_NOTES_MAX = 4096 };
 struct conf_notes {
@@ -30,5 +34,5 @@ struct conf_notes {
 /* Adds a line; notes may be NULL. */
 void conf_note(struct conf_notes *notes, const char *text);
 
-/* Cuts the next line off; false at the end. */
+/* Cuts the next line of notes or mistakes off; false at the end. */
 bool conf_next_note(struct slice *notes, struct slice *ret_line);

@@ -12,10 +12,11 @@ struct buf;
 struct conf;
 struct conf_args;
 
-/* Returns whether the options fit together; else appends the reason. Pure. */
-bool check_options(const struct conf *conf, struct buf *ret_reason);
+/* Returns whether the options fit together; else appends all reasons, a line
+ * each. Pure. */
+bool check_options(const struct conf *conf, struct buf *ret_reasons);
 
-/* Prints the warnings and what is wrong, or that nothing is. Reads the files of
- * the options tls-* and aclfile; opens no socket and no data. Returns an exit
- * status. */
+/* Prints the warnings and all mistakes, or that there is none. Reads the files
+ * of the options tls-* and aclfile; opens no socket and no data. Returns an
+ * exit status. */
 int check_config(const struct conf *conf, const struct conf_args *args);

@@ -398,22 +398,38 @@ open_role(struct server *server)
     return opened == KEPT_ROLE_OPEN;
 }
 
+/* Reads the users, and logs each mistake of the configuration. */
+static bool
+is_sound(struct server *server)
+{
+    struct buf reasons = { 0 };
+    bool sound = check_options(&server->conf, &reasons);
+    struct slice rest, line;
+
+    if (!own_users_read(server->service.users, &server->conf, &reasons)) {
+        buf_append(&reasons, "\n", 1);
+        sound = false;
+    }
+    rest = buf_slice(&reasons);
+    while (conf_next_note(&rest, &line)) {
+        log_error("server", "not started", "reason=\"%.*s\"", (int)line.len,
+                  line.data);
+    }
+    buf_free(&reasons);
+    return sound;
+}
+
 /* Reads and opens what the configuration names. */
 static bool
 open_named(struct server *server)
 {
-    struct buf reason = { 0 };
-    bool sound = check_options(&server->conf, &reason) &&
-                 own_users_read(server->service.users, &server->conf, &reason);
+    bool sound = is_sound(server);
 
     options_apply(server);
     own_files_warn_of_modes(&server->conf);
     if (!sound) {
         server->exit = SERVER_EXIT_MISTAKE;
-        log_error("server", "not started", "reason=\"%.*s\"", (int)reason.len,
-                  reason.data);
     }
-    buf_free(&reason);
     if (sound && open_sidecar(server) && persist_open(server->persist) &&
         open_role(server) && sidecar_mode_open(server->sidecar) &&
         open_sockets(server)) {

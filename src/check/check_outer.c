@@ -3,6 +3,7 @@
 
 #include "check/check_beside.h"
 #include "check/check_card.h"
+#include "conf/conf_args.h"
 #include "conf/conf_load.h"
 #include "snapshot/data_files.h"
 #include "snapshot/keyring.h"

@@ -13,6 +13,7 @@
 struct conf_source {
     struct conf *conf;
     struct conf_notes *notes; /* NULL: nobody reads them */
+    struct buf *mistakes;     /* gets them all; NULL: the first one ends all */
     const char *where;        /* in notes: "the command line", "file:3" */
     bool save_seen;           /* there was one in this place */
 };

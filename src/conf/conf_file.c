@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/task.h"
-#include "conf/conf_load.h"
+#include "conf/conf_args.h"
 #include "conf/conf_rewrite.h"
 
 #include <errno.h>

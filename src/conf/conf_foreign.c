@@ -116,7 +116,7 @@ is_known(struct slice name)
 }
 
 bool
-conf_foreign_explains(const char *where, struct slice line,
+conf_foreign_explains(const char *where, struct slice line, bool brief,
                       struct conf_error *ret_error)
 {
     const struct conf_row *row;
@@ -138,6 +138,11 @@ conf_foreign_explains(const char *where, struct slice line,
         return false;
     }
     row = conf_find(name);
+    if (brief) {
+        conf_error_set(ret_error, "%s: %.*s: in the syntax of redis.conf, too",
+                       where, slice_shown(name), name.data);
+        return true;
+    }
     if (row == NULL) {
         conf_error_set(ret_error,
                        "%s: this file is in the syntax of redis.conf. A file "

@@ -21,6 +21,7 @@ MUST_CHECK bool conf_foreign_take(struct slice name, struct slice value,
                                   struct conf_error *ret_error);
 
 /* Returns whether a line is one of redis.conf: the name of an option, a blank,
- * and a value. Then *ret_error says so, and how to write the line here. */
-bool conf_foreign_explains(const char *where, struct slice line,
+ * and a value. Then *ret_error says so, and how to write the line here; brief:
+ * in a few words. */
+bool conf_foreign_explains(const char *where, struct slice line, bool brief,
                            struct conf_error *ret_error);

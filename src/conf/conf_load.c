@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "conf/conf_apply.h"
 #include "conf/conf_foreign.h"
-#include "conf/conf_secret.h"
+#include "conf/conf_near.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -23,10 +23,13 @@ struct reading {
     FILE *file;
     const char *path;
     struct conf_error *error;
-    char text[CONF_LINE_MAX + 1]; /* of the line */
+    char text[CONF_LINE_MAX + 1];    /* of the line */
+    char section[CONF_LINE_MAX + 1]; /* the last line [section] */
     int line;
     unsigned depth; /* of files that include each other */
     bool failed;    /* *error has the reason; the rest of the file is skipped */
+    bool foreign;   /* a line of redis.conf was explained */
+    bool resumes;   /* behind a bad line: inih must get the section again */
 };
 
 static void
@@ -35,13 +38,41 @@ where(const struct reading *reading, struct conf_error *ret_where)
     conf_error_set(ret_where, "%s:%d", reading->path, reading->line);
 }
 
+/* Notes the error, so that reading goes on, or fails with it. */
+static void
+note_or_fail(struct reading *reading)
+{
+    reading->failed =
+        !conf_error_note(reading->error, reading->source.mistakes);
+}
+
 static void
 fail_at_line(struct reading *reading, const char *why)
 {
     if (!reading->failed) {
         conf_error_set(reading->error, "%s:%d: %s", reading->path,
                        reading->line, why);
-        reading->failed = true;
+        note_or_fail(reading);
+    }
+}
+
+/* Gives inih a line with its newline. */
+static char *
+hand_over(const char *text, size_t len, char *ret_line)
+{
+    memcpy(ret_line, text, len);
+    ret_line[len] = '\n';
+    ret_line[len + 1] = '\0';
+    return ret_line;
+}
+
+static void
+remember_section(struct reading *reading)
+{
+    const char *begin = reading->text + strspn(reading->text, " \t");
+
+    if (*begin == '[' && strchr(begin, ']') != NULL) {
+        memcpy(reading->section, begin, strlen(begin) + 1);
     }
 }
 
@@ -50,36 +81,43 @@ static char *
 read_line(char *ret_line, int size, void *stream)
 {
     struct reading *reading = stream;
+    const char *wrong = NULL;
     int len = 0;
     int c;
 
     if (reading->failed) {
         return NULL;
     }
+    if (reading->resumes) {
+        reading->resumes = false;
+        return hand_over(reading->section, strlen(reading->section), ret_line);
+    }
     reading->line++;
-    while ((c = getc(reading->file)) != EOF && c != '\n') {
+    while ((c = getc(reading->file)) != EOF && c != '\n' &&
+           (wrong == NULL || reading->source.mistakes != NULL)) {
         if (c == '\0') {
-            fail_at_line(reading, "there is a zero byte in the line");
-            return NULL;
+            wrong = "there is a zero byte in the line";
+        } else if (len == CONF_LINE_MAX || len + 2 >= size) {
+            wrong = "the line is too long";
+        } else {
+            reading->text[len++] = (char)c;
         }
-        if (len == CONF_LINE_MAX || len + 2 >= size) {
-            fail_at_line(reading, "the line is too long");
-            return NULL;
-        }
-        ret_line[len++] = (char)c;
     }
     if (ferror(reading->file) != 0) {
         fail_at_line(reading, strerror(errno));
         return NULL;
     }
-    if (c == EOF && len == 0) {
+    if (c == EOF && len == 0 && wrong == NULL) {
         return NULL;
     }
-    memcpy(reading->text, ret_line, (size_t)len);
+    if (wrong != NULL) {
+        fail_at_line(reading, wrong);
+        len = 0;
+    }
     reading->text[len] = '\0';
-    ret_line[len++] = '\n';
-    ret_line[len] = '\0';
-    return ret_line;
+    remember_section(reading);
+    return reading->failed ? NULL
+                           : hand_over(reading->text, (size_t)len, ret_line);
 }
 
 static const struct conf_row *
@@ -107,7 +145,8 @@ is_section(const char *section)
     return false;
 }
 
-/* Fails, and returns true, if the line is one of redis.conf. */
+/* Fails, and returns true, if the line is one of redis.conf. Such a file may
+ * have many of them: only the first one is explained at length. */
 static bool
 fail_foreign(struct reading *reading)
 {
@@ -116,10 +155,11 @@ fail_foreign(struct reading *reading)
     where(reading, &place);
     if (reading->failed ||
         !conf_foreign_explains(place.text, slice_of(reading->text),
-                               reading->error)) {
+                               reading->foreign, reading->error)) {
         return false;
     }
-    reading->failed = true;
+    reading->foreign = true;
+    note_or_fail(reading);
     return true;
 }
 
@@ -128,21 +168,32 @@ static void
 fail_unknown(struct reading *reading, const char *section, const char *key)
 {
     const struct conf_row *row = conf_find(slice_of(key));
-    struct conf_error why;
+    const struct conf_row *near = conf_near_option(slice_of(key), section);
+    const char *meant = conf_near_section(slice_of(section));
+    struct conf_error why, hint = { 0 };
 
     if (fail_foreign(reading)) {
         return;
+    }
+    if (near != NULL && slice_is_word(slice_of(section), near->section)) {
+        conf_error_set(&hint, ": did you mean %s?", conf_key(near));
+    } else if (near != NULL) {
+        conf_error_set(&hint, ": did you mean %s in section [%s]?",
+                       conf_key(near), near->section);
     }
     if (row != NULL) {
         conf_error_set(&why, "%s belongs in section [%s] as %s", row->name,
                        row->section, conf_key(row));
     } else if (section[0] == '\0') {
-        conf_error_set(&why, "unknown option '%.64s' before any section", key);
+        conf_error_set(&why, "unknown option '%.64s' before any section%s", key,
+                       hint.text);
     } else if (!is_section(section)) {
-        conf_error_set(&why, "unknown section [%.64s]", section);
+        conf_error_set(&why, "unknown section [%.64s]%s%s%s", section,
+                       meant != NULL ? ": did you mean [" : hint.text,
+                       meant != NULL ? meant : "", meant != NULL ? "]?" : "");
     } else {
-        conf_error_set(&why, "unknown option '%.64s' in section [%s]", key,
-                       section);
+        conf_error_set(&why, "unknown option '%.64s' in section [%s]%s", key,
+                       section, hint.text);
     }
     fail_at_line(reading, why.text);
 }
@@ -182,7 +233,7 @@ set_other(struct reading *reading, const char *section, const char *key,
     }
     if (!conf_apply_is_foreign(name)) {
         fail_unknown(reading, section, key);
-        return 0;
+        return !reading->failed;
     }
     where(reading, &place);
     reading->source.where = place.text;
@@ -198,7 +249,7 @@ set_other(struct reading *reading, const char *section, const char *key,
         fail_at_line(reading, whole.text);
     }
     buf_free(&store);
-    return set;
+    return !reading->failed;
 }
 
 /* Sets the option of a line, for inih; nonzero is success. */
@@ -221,28 +272,25 @@ set_from_line(void *user, const char *section, const char *key,
     if (!unquote(&text)) {
         conf_error_set(&whole, "%s: unbalanced double quotes", conf_key(row));
         fail_at_line(reading, whole.text);
-        return 0;
-    }
-    if (!conf_apply_row(&reading->source, row, text, &why)) {
+    } else if (!conf_apply_row(&reading->source, row, text, &why)) {
         conf_error_set(&whole, "%s: %.512s", conf_key(row), why.text);
         fail_at_line(reading, whole.text);
-        return 0;
     }
-    return 1;
+    return !reading->failed;
 }
 
 static bool
 parse(struct reading *reading)
 {
-    int first_bad_line =
-        ini_parse_stream(read_line, reading, set_from_line, reading);
+    int bad_line;
 
-    if (first_bad_line != 0 && !reading->failed) {
-        reading->line = first_bad_line;
-        if (!fail_foreign(reading)) {
+    do { /* inih ends at a bad line */
+        bad_line = ini_parse_stream(read_line, reading, set_from_line, reading);
+        if (bad_line != 0 && !reading->failed && !fail_foreign(reading)) {
             fail_at_line(reading, "neither [section] nor name = value");
         }
-    }
+        reading->resumes = true;
+    } while (bad_line > 0 && !reading->failed);
     (void)fclose(reading->file);
     return !reading->failed;
 }
@@ -262,12 +310,14 @@ lock_inih(void)
 }
 
 static struct reading *
-reading_new(struct conf *conf, const char *path, struct conf_notes *notes,
+reading_new(const struct conf_source *source, const char *path,
             struct conf_error *error)
 {
     struct reading *reading = mem_zalloc(sizeof(*reading));
 
-    reading->source = (struct conf_source){ .conf = conf, .notes = notes };
+    reading->source = *source;
+    reading->source.where = NULL;
+    reading->source.save_seen = false;
     reading->path = path;
     reading->error = error;
     return reading;
@@ -278,8 +328,7 @@ reading_new(struct conf *conf, const char *path, struct conf_notes *notes,
 static bool
 load_one(const struct reading *outer, const char *path)
 {
-    struct reading *inner = reading_new(outer->source.conf, path,
-                                        outer->source.notes, outer->error);
+    struct reading *inner = reading_new(&outer->source, path, outer->error);
     bool done = false;
 
     inner->depth = outer->depth + 1;
@@ -288,6 +337,7 @@ load_one(const struct reading *outer, const char *path)
     if (inner->file == NULL) {
         conf_error_set(outer->error, "%s:%d: include: %.256s: %s", outer->path,
                        outer->line, path, strerror(errno));
+        done = conf_error_note(outer->error, outer->source.mistakes);
     } else {
         done = parse(inner);
     }
@@ -309,7 +359,7 @@ load_included(struct reading *reading, struct slice pattern)
         fail_at_line(reading, reading->depth == DEPTH_MAX
                                   ? "include: too many files include files"
                                   : "include: unbalanced double quotes");
-        return false;
+        return !reading->failed;
     }
     text = mem_copy_text(pattern);
     error = glob(text, 0, NULL, &found);
@@ -333,17 +383,17 @@ load_included(struct reading *reading, struct slice pattern)
 
 /* Reads a stream that is open, or fails with the errno of opening it. */
 static bool
-load_stream(FILE *file, struct conf *conf, const char *path,
-            struct conf_notes *notes, struct conf_error *ret_error)
+load_stream(FILE *file, const struct conf_source *source, const char *path,
+            struct conf_error *ret_error)
 {
     struct reading *reading;
     bool done;
 
     if (file == NULL) {
         conf_error_set(ret_error, "%s: %s", path, strerror(errno));
-        return false;
+        return conf_error_note(ret_error, source->mistakes);
     }
-    reading = reading_new(conf, path, notes, ret_error);
+    reading = reading_new(source, path, ret_error);
     reading->file = file;
     lock_inih();
     done = parse(reading);
@@ -352,28 +402,39 @@ load_stream(FILE *file, struct conf *conf, const char *path,
     return done;
 }
 
-bool
-conf_load_file(struct conf *conf, const char *path, struct conf_notes *notes,
-               struct conf_error *ret_error)
-{
-    return load_stream(fopen(path, "re"), conf, path, notes, ret_error);
-}
-
-bool
-conf_load_text(struct conf *conf, const char *path, struct slice text,
-               struct conf_notes *notes, struct conf_error *ret_error)
+static bool
+load_text(const struct conf_source *source, const char *path, struct slice text,
+          struct conf_error *ret_error)
 {
     if (text.len == 0) {
         return true;
     }
     /* NOLINTNEXTLINE(performance-no-int-to-ptr): it is only read */
     return load_stream(fmemopen((void *)(uintptr_t)text.data, text.len, "r"),
-                       conf, path, notes, ret_error);
+                       source, path, ret_error);
+}
+
+bool
+conf_load_file(struct conf *conf, const char *path, struct conf_notes *notes,
+               struct conf_error *ret_error)
+{
+    const struct conf_source source = { .conf = conf, .notes = notes };
+
+    return load_stream(fopen(path, "re"), &source, path, ret_error);
+}
+
+bool
+conf_load_text(struct conf *conf, const char *path, struct slice text,
+               struct conf_notes *notes, struct conf_error *ret_error)
+{
+    const struct conf_source source = { .conf = conf, .notes = notes };
+
+    return load_text(&source, path, text, ret_error);
 }
 
 /* Reads standard input once and keeps it for reloads. */
 static bool
-load_standard_input(struct conf *conf, struct conf_notes *notes,
+load_standard_input(const struct conf_source *source,
                     struct conf_error *ret_error)
 {
     static char *text;
@@ -396,51 +457,25 @@ load_standard_input(struct conf *conf, struct conf_notes *notes,
         text = mem_copy_text(len > 0 ? buf_slice(&all) : slice_lit(""));
         buf_free(&all);
     }
-    return conf_load_text(conf, "standard input", (struct slice){ text, len },
-                          notes, ret_error);
+    return load_text(source, "standard input", (struct slice){ text, len },
+                     ret_error);
 }
 
-void
-conf_rewritten_path(const struct conf *conf,
-                    char ret_path[CONF_REWRITTEN_PATH_MAX])
+bool
+conf_load_source(const struct conf_source *source, const char *path,
+                 struct conf_error *ret_error)
 {
-    int len = snprintf(ret_path, CONF_REWRITTEN_PATH_MAX,
-                       "%s/" CONF_REWRITTEN_NAME, conf->dir);
-
-    CHECK(len > 0 && len < CONF_REWRITTEN_PATH_MAX);
+    return strcmp(path, "-") == 0
+               ? load_standard_input(source, ret_error)
+               : load_stream(fopen(path, "re"), source, path, ret_error);
 }
 
-/* A command line while it is read. */
-struct words {
-    struct conf_source source;
-    char **argv;
-    int argc;
-    int at; /* the last argument read */
-};
-
-/* Reads the values after --name into `ret_values`, of at most `max` words: up
- * to the next option where several may follow (--save 900 1 300 10), else one.
- */
-static size_t
-read_values(struct words *words, bool several, struct slice *ret_values,
-            size_t max)
+bool
+conf_load_pattern(const struct conf_source *source, struct slice pattern,
+                  struct conf_error *ret_error)
 {
-    size_t count = 0;
-
-    while (words->at + 1 < words->argc && count < (several ? max : 1) &&
-           (count == 0 || strncmp(words->argv[words->at + 1], "--", 2) != 0)) {
-        ret_values[count++] = slice_of(words->argv[++words->at]);
-    }
-    return count;
-}
-
-/* --include FILE or pattern. */
-static bool
-load_from_words(struct words *words, struct slice pattern,
-                struct conf_error *ret_error)
-{
-    struct reading *reading = reading_new(
-        words->source.conf, "the command line", words->source.notes, ret_error);
+    struct reading *reading =
+        reading_new(source, "the command line", ret_error);
     bool done;
 
     lock_inih();
@@ -448,226 +483,4 @@ load_from_words(struct words *words, struct slice pattern,
     pthread_mutex_unlock(&inih);
     mem_free(reading);
     return done;
-}
-
-/* Sets the option of --name=value or --name value. */
-static bool
-set_from_args(struct words *words, struct conf_error *ret_error)
-{
-    enum { VALUES_MAX = 256 };
-    const char *name = words->argv[words->at] + 2;
-    const char *equals = strchr(name, '=');
-    struct slice name_text = slice_of(name), values[VALUES_MAX];
-    const struct conf_row *row;
-    struct conf_error why;
-    size_t count = 1;
-
-    if (equals != NULL) {
-        name_text.len = (size_t)(equals - name);
-    }
-    row = conf_find(name_text);
-    if (equals != NULL) {
-        values[0] = slice_of(equals + 1);
-    } else {
-        count = read_values(words, row == NULL || conf_apply_joins(row), values,
-                            VALUES_MAX);
-    }
-    if (slice_is_word(name_text, "include") && count == 1) {
-        return load_from_words(words, values[0], ret_error);
-    }
-    if (row == NULL && !conf_apply_is_foreign(name_text)) {
-        conf_error_set(ret_error, "unknown option --%.*s",
-                       name_text.len < 64 ? (int)name_text.len : 64, name);
-        return false;
-    }
-    if (!conf_apply_words(&words->source, name_text, values, count, &why)) {
-        conf_error_set(ret_error, "--%.*s: %.512s", slice_shown(name_text),
-                       name_text.data, why.text);
-        return false;
-    }
-    return true;
-}
-
-static bool
-is_word(const char *text, const char *word, const char *other)
-{
-    return strcmp(text, word) == 0 || strcmp(text, other) == 0;
-}
-
-/* Finds an argument that asks for output instead of a server. It must be the
- * first one: elsewhere it may be a value. */
-static enum conf_action
-find_action(int argc, char **argv, struct conf_args *args)
-{
-    static const char print[] = "--print=";
-    static const char ping[] = "--ping";
-    size_t ping_len = sizeof(ping) - 1;
-
-    if (argc < 2) {
-        return CONF_ACTION_RUN;
-    }
-    if (is_word(argv[1], "--help", "-h")) {
-        return CONF_ACTION_HELP;
-    }
-    if (is_word(argv[1], "--version", "-v")) {
-        return CONF_ACTION_VERSION;
-    }
-    if (strcmp(argv[1], "--plan") == 0) {
-        return CONF_ACTION_PLAN;
-    }
-    if (strncmp(argv[1], print, sizeof(print) - 1) == 0) {
-        args->print = argv[1] + sizeof(print) - 1;
-        return CONF_ACTION_PRINT;
-    }
-    if (strcmp(argv[1], "--convert") == 0 && argc == 3) {
-        args->convert = argv[2];
-        return CONF_ACTION_CONVERT;
-    }
-    if (strcmp(argv[1], "--check-config") == 0) {
-        return CONF_ACTION_CHECK;
-    }
-    if (strncmp(argv[1], ping, ping_len) == 0 &&
-        (argv[1][ping_len] == '\0' || argv[1][ping_len] == '=')) {
-        args->ping = argv[1] + ping_len + (argv[1][ping_len] == '=' ? 1 : 0);
-        while (2 + args->ping_words < argc &&
-               strncmp(argv[2 + args->ping_words], "--ping-", 7) == 0) {
-            args->ping_words++;
-        }
-        return CONF_ACTION_PING;
-    }
-    return CONF_ACTION_RUN;
-}
-
-/* Sets the options of the arguments from `from` on. */
-static bool
-load_words(struct conf *conf, int argc, char **argv, int from,
-           struct conf_notes *notes, struct conf_error *ret_error)
-{
-    struct words words = {
-        .source = { .conf = conf, .notes = notes, .where = "the command line" },
-        .argv = argv,
-        .argc = argc,
-    };
-
-    for (words.at = from; words.at < argc; words.at++) {
-        if (strncmp(argv[words.at], "--", 2) != 0) {
-            conf_error_set(ret_error,
-                           "unexpected argument '%.64s': options are --name "
-                           "value",
-                           argv[words.at]);
-            return false;
-        }
-        if (!set_from_args(&words, ret_error)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Fails for options that rewritten.conf must not set: `dir`, where it lies
- * itself, and a password that a file of its own gives by now. */
-static bool
-check_rewritten(const struct conf *conf, const struct conf *given,
-                const char *path, struct conf_error *ret_error)
-{
-    if (strcmp(given->dir, conf->dir) != 0) {
-        conf_error_set(ret_error, "%s: dir cannot be set here", path);
-        return false;
-    }
-    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
-        const struct conf_row *row = &conf_table[i];
-
-        if (conf_file_of(conf, row) != NULL && !conf_same(conf, given, row)) {
-            conf_error_set(ret_error, "%s: %s cannot be set here beside %s",
-                           path, row->name, conf_file_row(row)->name);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Reads rewritten.conf, if there is one. The operator did not write it and may
- * not know it, so an error says what to do. */
-static bool
-load_rewritten(struct conf *conf, const struct conf *given,
-               struct conf_error *ret_error)
-{
-    char path[CONF_REWRITTEN_PATH_MAX];
-    struct conf_error why;
-
-    conf_rewritten_path(conf, path);
-    if (access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        return true;
-    }
-    if (conf_load_file(conf, path, NULL, &why) &&
-        check_rewritten(conf, given, path, &why)) {
-        return true;
-    }
-    conf_error_set(ret_error,
-                   "%.512s (CONFIG REWRITE wrote this file: correct it, or "
-                   "remove it to start without the options that it sets)",
-                   why.text);
-    return false;
-}
-
-/* Sets what the file and the words after it give. */
-static bool
-load_given(struct conf *conf, int argc, char **argv, int from,
-           struct conf_args *args, struct conf_error *ret_error)
-{
-    bool input = args->file != NULL && strcmp(args->file, "-") == 0;
-
-    if (input) {
-        if (!load_standard_input(conf, &args->notes, ret_error)) {
-            return false;
-        }
-    } else if (args->file != NULL &&
-               !conf_load_file(conf, args->file, &args->notes, ret_error)) {
-        return false;
-    }
-    return load_words(conf, argc, argv, from, &args->notes, ret_error);
-}
-
-/* The command line is read twice: it may give the directory of rewritten.conf,
- * and it wins over that file. */
-bool
-conf_load_args(struct conf *conf, struct conf *ret_given, int argc, char **argv,
-               struct conf_args *ret_args, struct conf_error *ret_error)
-{
-    struct conf_args args = { .action = CONF_ACTION_RUN };
-    struct conf given;
-    int from = 1;
-
-    args.action = find_action(argc, argv, &args);
-    if (args.action == CONF_ACTION_CHECK || args.action == CONF_ACTION_PING) {
-        from = 2 + args.ping_words;
-    } else if (args.action != CONF_ACTION_RUN) {
-        *ret_args = args;
-        return true;
-    }
-    if (argc > from && (argv[from][0] != '-' || argv[from][1] == '\0')) {
-        args.file = argv[from++];
-    }
-    if (!load_given(conf, argc, argv, from, &args, ret_error) ||
-        !conf_copy(conf, &given, ret_error)) {
-        return false;
-    }
-    if (!load_rewritten(conf, &given, ret_error) ||
-        !load_words(conf, argc, argv, from, NULL, ret_error)) {
-        goto fini_given;
-    }
-    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
-        args.overridden[i] =
-            !conf_table[i].alias && !conf_same(conf, &given, &conf_table[i]);
-    }
-    if (!conf_secrets_load(conf, &args.notes, ret_error)) {
-        goto fini_given;
-    }
-    *ret_given = given;
-    *ret_args = args;
-    return true;
-
-fini_given:
-    conf_fini(&given);
-    return false;
 }

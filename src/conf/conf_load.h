@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Reads the values at the start and at a reload: from an INI file, with inih,
- * from rewritten.conf, and from the command line. Blocks on the disk. Any
- * thread; a mutex admits one at a time, since inih's settings are global.
+ * Reads values from INI files, with inih. Blocks on the disk. Any thread; a
+ * mutex admits one at a time, since inih's settings are global.
  *
  * The file has [section] lines and name = value lines; only lines that begin
  * with # or ; are comments. Blanks around a value, and then one pair of double
@@ -13,40 +12,21 @@
 
 #include "conf/conf.h"
 
-enum conf_action {
-    CONF_ACTION_RUN,
-    CONF_ACTION_HELP,    /* --help, -h */
-    CONF_ACTION_VERSION, /* --version, -v */
-    CONF_ACTION_PRINT,   /* --print=<what> */
-    CONF_ACTION_PLAN,    /* --plan <words>: the rest of the command line */
-    CONF_ACTION_CHECK,   /* --check-config, then as for RUN */
-    CONF_ACTION_CONVERT, /* --convert <file> */
-    CONF_ACTION_PING, /* --ping or --ping=<how>, then words --ping-..., then as
-                         for RUN */
-};
-
-/* What CONFIG REWRITE writes, in the directory of option `dir`. It is read
- * after the configuration file and wins over it; the command line wins over
- * both. */
-#define CONF_REWRITTEN_NAME "rewritten.conf"
-enum { CONF_REWRITTEN_PATH_MAX = CONF_VALUE_MAX + sizeof(CONF_REWRITTEN_NAME) };
-
-/* What a command line asks for; the texts are those of argv. */
-struct conf_args {
-    enum conf_action action;
-    const char *convert;     /* with CONF_ACTION_CONVERT: the file */
-    const char *print;       /* with CONF_ACTION_PRINT: what */
-    const char *ping;        /* with CONF_ACTION_PING: how; "" without = */
-    int ping_words;          /* and the number of words --ping-... after it */
-    const char *file;        /* NULL: none; "-": standard input, which is read
-                                once and kept */
-    struct conf_notes notes; /* of what was read and does nothing */
-    bool overridden[CONF_OPTION_COUNT]; /* by rewritten.conf: without it the
-                                           option has another value */
-};
-
 /* The longest line of a file, without its end. */
 enum { CONF_LINE_MAX = CONF_LIST_MAX + 1024 };
+
+/* Sets the options that the file gives; "-": standard input, which is read once
+ * and kept. With source->mistakes all mistakes go there, a line each, and the
+ * rest is set; only missing memory fails. Else as conf_load_file. */
+struct conf_source;
+MUST_CHECK bool conf_load_source(const struct conf_source *source,
+                                 const char *path,
+                                 struct conf_error *ret_error);
+
+/* Likewise loads the files of `--include PATTERN`. */
+MUST_CHECK bool conf_load_pattern(const struct conf_source *source,
+                                  struct slice pattern,
+                                  struct conf_error *ret_error);
 
 /* Sets the options that the file gives; notes may be NULL. On failure
  * *ret_error is "path:line: what is wrong", for the first mistake, and conf has
@@ -59,22 +39,4 @@ MUST_CHECK bool conf_load_file(struct conf *conf, const char *path,
  * name `path`. */
 MUST_CHECK bool conf_load_text(struct conf *conf, const char *path,
                                struct slice text, struct conf_notes *notes,
-                               struct conf_error *ret_error);
-
-/* The path of rewritten.conf for this value of dir. */
-void conf_rewritten_path(const struct conf *conf,
-                         char ret_path[CONF_REWRITTEN_PATH_MAX]);
-
-/* Reads `[file] [--name value | --name=value]...` into conf, which has its
- * defaults: the file, then rewritten.conf, then the command line. *ret_given
- * gets the values without those of rewritten.conf; the caller frees it. With
- * the actions HELP, VERSION, PRINT and PLAN nothing is read, and on failure
- * *ret_given is untouched. The error is as of conf_load_file, without a line
- * for a mistake on the command line itself.
- *
- * A reload calls it again with the same argv and a fresh conf, and then,
- * under the world gate, conf_take(). */
-MUST_CHECK bool conf_load_args(struct conf *conf, struct conf *ret_given,
-                               int argc, char **argv,
-                               struct conf_args *ret_args,
                                struct conf_error *ret_error);

@@ -7,7 +7,7 @@
 
 #include "base/mdoc.h"
 #include "conf/conf.h"
-#include "conf/conf_load.h"
+#include "conf/conf_args.h"
 #include "conf/conf_value.h"
 
 enum { COLUMNS = 79 };

@@ -112,11 +112,12 @@ load(struct conf *conf, const struct conf_row *row, const char *path,
 
 bool
 conf_secrets_load(struct conf *conf, struct conf_notes *notes,
-                  struct conf_error *ret_error)
+                  struct buf *mistakes, struct conf_error *ret_error)
 {
     for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
         const struct conf_row *row = &conf_table[i];
         const char *path = conf_file_of(conf, row);
+        bool loaded = false;
 
         if (path == NULL || row->alias) {
             continue;
@@ -125,9 +126,10 @@ conf_secrets_load(struct conf *conf, struct conf_notes *notes,
             conf_error_set(ret_error,
                            "%s and %s are both set: set only one of them",
                            row->name, conf_file_row(row)->name);
-            return false;
+        } else {
+            loaded = load(conf, row, path, notes, ret_error);
         }
-        if (!load(conf, row, path, notes, ret_error)) {
+        if (!loaded && !conf_error_note(ret_error, mistakes)) {
             return false;
         }
     }

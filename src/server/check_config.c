@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "cli/exit_status.h"
 #include "command/rows.h"
-#include "conf/conf_load.h"
+#include "conf/conf_args.h"
 #include "conf/conf_tls.h"
 #include "engine/role.h"
 #include "persist/directory.h"
@@ -135,7 +135,7 @@ print_lines(struct slice lines, const char *before, const char *after)
 }
 
 int
-check_config(const struct conf *conf, const struct conf_args *args)
+check_config(const struct conf *conf, struct conf_args *args)
 {
     const char *what = args->file == NULL ? "the command line" : args->file;
     struct buf reasons = { 0 };
@@ -146,10 +146,12 @@ check_config(const struct conf *conf, const struct conf_args *args)
     check_dir(conf, &reasons);
     check_tls(conf, &reasons);
     check_users(conf, &reasons);
-    bad = print_lines(buf_slice(&reasons), what, ": ");
+    bad = print_lines(buf_slice(&args->mistakes), "", "");
+    bad = print_lines(buf_slice(&reasons), what, ": ") || bad;
     if (!bad) {
         (void)printf("%s: the configuration is good\n", what);
     }
     buf_free(&reasons);
+    buf_free(&args->mistakes);
     return bad ? SERVER_EXIT_MISTAKE : SERVER_EXIT_STOPPED;
 }

@@ -19,4 +19,4 @@ bool check_options(const struct conf *conf, struct buf *ret_reasons);
 /* Prints the warnings and all mistakes, or that there is none. Reads the files
  * of the options tls-* and aclfile; opens no socket and no data. Returns an
  * exit status. */
-int check_config(const struct conf *conf, const struct conf_args *args);
+int check_config(const struct conf *conf, struct conf_args *args);

@@ -112,8 +112,7 @@ convert(const char *path)
 
 /* Prints what --help and the other actions asked for. */
 static int
-answer_action(const struct conf_args *args, struct conf *conf, int argc,
-              char **argv)
+answer_action(struct conf_args *args, struct conf *conf, int argc, char **argv)
 {
     int status = SERVER_EXIT_STOPPED;
 
@@ -190,7 +189,7 @@ main(int argc, char **argv)
     struct conf given = { 0 }; /* what reads nothing leaves it empty */
 
     conf_init(&conf);
-    if (!conf_load_args(&conf, &given, argc, argv, &args, &error)) {
+    if (!conf_args_load(&conf, &given, argc, argv, &args, &error)) {
         (void)fprintf(stderr, "bloomery-server: %s\n", error.text);
         conf_fini(&conf);
         return SERVER_EXIT_MISTAKE;

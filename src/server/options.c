@@ -205,7 +205,7 @@ options_reload(struct server *server)
     (void)systemd_reloading();
     own_files_reopen_log(server->conf.logfile);
     if (!conf_try_init(&fresh, &error) ||
-        !conf_load_args(&fresh, &given, server->argc, server->argv, &args,
+        !conf_args_load(&fresh, &given, server->argc, server->argv, &args,
                         &error)) {
         log_error("server", "kept the old configuration", "reason=\"%s\"",
                   error.text);

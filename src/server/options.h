@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "conf/conf_load.h"
+#include "conf/conf_args.h"
 #include "tls/tls_context.h"
 
 struct server;

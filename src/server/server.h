@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "conf/conf_load.h"
+#include "conf/conf_args.h"
 
 #include <stdbool.h>
 

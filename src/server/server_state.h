@@ -6,7 +6,7 @@
 #pragma once
 
 #include "cli/exit_status.h"
-#include "conf/conf_load.h"
+#include "conf/conf_args.h"
 #include "engine/defrag.h"
 #include "engine/loop0.h"
 #include "engine/service.h"

@@ -316,6 +316,25 @@ def test_a_good_configuration(tmp_path):
     assert os.listdir(tmp_path) == ["good.conf"], "it touches no data"
 
 
+def test_all_mistakes_are_named_at_once(tmp_path):
+    path = tmp_path / "bad.conf"
+    path.write_text("[network]\nprot = 1\nport = 9\n[tls]\ntls-port = 9\n"
+                    "[persistence]\ndir = %s\ndbfilename = lock\n"
+                    "[security]\naclfile = /nowhere\n" % (tmp_path / "gone"))
+    code, said = run("--check-config", path)
+    assert code == MISTAKE
+    assert [line.replace(str(path), "F") for line in said.splitlines()] == [
+        "bloomery-server: " + line for line in (
+            "F:2: unknown option 'prot' in section [network]: did you mean port?",
+            "F: port and tls-port are both 9",
+            said.splitlines()[2].split(": ", 1)[1].replace(str(path), "F"),
+            "F: dir: %s: No such file or directory: create it, or name another one"
+            % (tmp_path / "gone"),
+            "F: tls-cert-file is not set",
+            "F: aclfile: /nowhere: No such file or directory")]
+    assert "dbfilename lock and appenddirname" in said.splitlines()[2]
+
+
 def test_it_opens_no_socket_and_no_data(server):
     """The port and the directory are those of a server that runs."""
     code, said = run("--check-config", *at(server), "--dir", server.folder,

@@ -94,14 +94,17 @@ TEST(a_line_of_redis_conf_is_known_by_its_blank)
     struct conf_error error;
 
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-        assert_true(conf_foreign_explains("f:1", slice_of(lines[i]), &error));
+        assert_true(
+            conf_foreign_explains("f:1", slice_of(lines[i]), false, &error));
         assert_non_null(strstr(error.text, "f:1: this file is in the syntax "
                                            "of redis.conf"));
         assert_null(strstr(error.text, "foobared"));
     }
-    assert_true(conf_foreign_explains("f:1", slice_lit("port 6379"), &error));
+    assert_true(
+        conf_foreign_explains("f:1", slice_lit("port 6379"), false, &error));
     assert_non_null(strstr(error.text, "port = 6379 below [network]"));
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        assert_false(conf_foreign_explains("f:1", slice_of(others[i]), &error));
+        assert_false(
+            conf_foreign_explains("f:1", slice_of(others[i]), false, &error));
     }
 }

@@ -4,6 +4,8 @@
  */
 #include "conf/conf_load.h"
 
+#include "conf/conf_args.h"
+
 #include "../test.h"
 
 #include <stdio.h>
@@ -90,10 +92,13 @@ TEST(errors_name_file_and_line)
         const char *content, *why;
     } cases[] = {
         { "[network]\nport = 7379\nprot = 1\n",
-          "3: unknown option 'prot' in section [network]" },
+          "3: unknown option 'prot' in section [network]: did you mean port?" },
         { "\n\n[netwrk]\nport = 1\n",
           "4: port belongs in section [network] as port" },
-        { "[netwrk]\nx = 1\n", "2: unknown section [netwrk]" },
+        { "[netwrk]\nx = 1\n", "2: unknown section [netwrk]: did you mean [network]?" },
+        { "[network]\nmaxmemroy = 1\n",
+          "2: unknown option 'maxmemroy' in section [network]: did you mean "
+          "maxmemory in section [memory]?" },
         { "port = 1\n", "1: port belongs in section [network] as port" },
         { "x = 1\n", "1: unknown option 'x' before any section" },
         { "[bf]\nbf.bloom-capacity = 1\n",
@@ -203,7 +208,7 @@ load_args(struct conf *conf, const char *const *words, struct conf_args *args,
     }
     ret_error->text[0] = '\0';
     memset(&given, 0, sizeof(given));
-    loaded = conf_load_args(conf, &given, argc, argv, args, ret_error);
+    loaded = conf_args_load(conf, &given, argc, argv, args, ret_error);
     conf_fini(&given);
     return loaded;
 }
@@ -452,7 +457,8 @@ TEST(bad_command_lines_are_refused)
         const char *words[4];
         const char *why;
     } cases[] = {
-        { { "--prot", "1" }, "unknown option --prot" },
+        { { "--prot", "1" },
+          "unknown option --prot: did you mean --port?" },
         { { "--" }, "unknown option --" },
         { { "--=1" }, "unknown option --" },
         { { "--port" }, "--port: a value is missing" },
@@ -529,8 +535,8 @@ TEST(check_config_and_ping_read_the_rest_as_a_start_does)
           2 },
     };
     static const char *const bad[][4] = {
-        { "--check-config", "--nonsense", "1" },
-        { "--check-config", "/nowhere.conf" },
+        { "--ping", "--nonsense", "1" },
+        { "--ping", "/nowhere.conf" },
         { "--ping", "--port", "7", "--ping-user=a" },
         { "--pinging", "--port", "7" },
     };

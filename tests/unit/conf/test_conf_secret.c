@@ -57,7 +57,8 @@ load(struct place *place, const char *bytes, size_t len, mode_t mode)
     set(place, CONF_OPTION_requirepass, "");
     memset(&place->notes, 0, sizeof(place->notes));
     memset(&place->error, 0, sizeof(place->error));
-    loaded = conf_secrets_load(&place->conf, &place->notes, &place->error);
+    loaded =
+        conf_secrets_load(&place->conf, &place->notes, NULL, &place->error);
     assert_true(loaded == (place->error.text[0] == '\0'));
     return loaded;
 }
@@ -110,13 +111,16 @@ TEST(a_file_without_one_password_is_refused)
     assert_non_null(strstr(place.error.text, "512"));
     assert_true(load(&place, longer, 512, 0600));
     (void)unlink(place.path);
-    assert_false(conf_secrets_load(&place.conf, &place.notes, &place.error));
+    assert_false(
+        conf_secrets_load(&place.conf, &place.notes, NULL, &place.error));
     assert_non_null(strstr(place.error.text, "both set"));
     set(&place, CONF_OPTION_requirepass, "");
-    assert_false(conf_secrets_load(&place.conf, &place.notes, &place.error));
+    assert_false(
+        conf_secrets_load(&place.conf, &place.notes, NULL, &place.error));
     expect_refused(&place, "No such file or directory");
     set(&place, CONF_OPTION_requirepass_file, place.dir);
-    assert_false(conf_secrets_load(&place.conf, &place.notes, &place.error));
+    assert_false(
+        conf_secrets_load(&place.conf, &place.notes, NULL, &place.error));
     assert_non_null(strstr(place.error.text, ": it is not a file"));
     close_place(&place);
 }

@@ -323,6 +323,7 @@ check_identity(struct sidecar *sidecar)
         sidecar->role = SIDECAR_UNDECIDED;
         claim_cancel(sidecar);
         memset(&sidecar->served, 0, sizeof(sidecar->served));
+        memset(&sidecar->early, 0, sizeof(sidecar->early));
     }
     memcpy(own->node, id, sizeof(own->node));
     sidecar->dirty = true;

@@ -285,7 +285,7 @@ sidecar_give_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
     if (ask->question == SIDECAR_ASK_FENCE_EMPTY && !empty) {
         came(sidecar, ask->set, ask->node);
         slot_set_unite(&sidecar->early, ask->set);
-        slot_set_intersect(&sidecar->early, &sidecar->owned);
+        slot_set_intersect(&sidecar->early, &sidecar->served);
         slot_set_unite(&sidecar->exported, ask->set);
         slot_set_subtract(&sidecar->exported, &sidecar->owned);
         sidecar->changed = true;

@@ -66,5 +66,6 @@ sidecar_stop_serving(struct sidecar *sidecar, const struct slot_set *set,
         sidecar_want(sidecar, slot, PEER_NONE, now_ms);
     }
     slot_set_subtract(&sidecar->served, set);
+    slot_set_subtract(&sidecar->early, set);
     sidecar->changed = true;
 }

@@ -209,7 +209,7 @@ struct sidecar {
     /* Not ours any more, and the owner's daemon has not come for them: it may
      * not know yet that they are its own, and send clients back here. */
     struct slot_set awaiting;
-    /* Ours, as our node says yet, but their next owner's daemon has come. */
+    /* Served, and their next owner's daemon has come. */
     struct slot_set early;
     struct slot_set leaving;   /* of these: served until then */
     struct slot_set passed;    /* of awaiting: another one owns it than the one

@@ -465,3 +465,28 @@ TEST(
     rig_fini(&rig);
     mem_free(file);
 }
+
+/* B has come for slots 0 to 3, but our lease has ended since, and they are
+ * served anew: B's server may have started again, too. */
+TEST(who_came_before_a_lapse_has_not_come)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct slot_set granted;
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    assert_int_equal(
+        fence(&rig, RIG_B, 5, false, SIDECAR_ASK_FENCE_EMPTY, &granted).kind,
+        SIDECAR_HAS_KEYS);
+    sidecar_lapsed(rig.sidecar, rig.now_ms);
+    rig_poll(&rig, RIG_NODES);
+    assert_int_equal(rig.state[3], SLOT_SERVED);
+    rig_poll(
+        &rig, RIG_A
+        " 10.0.0.1:7000@17000 myself,master - 0 0 1 connected 4-5460\n" RIG_B
+        " 10.0.0.2:7001@17001 master - 0 1 5 connected 0-3\n");
+    assert_int_equal(rig.state[3], SLOT_LEAVING);
+    rig_fini(&rig);
+    mem_free(file);
+}

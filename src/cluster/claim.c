@@ -187,8 +187,8 @@ fail_claim(struct sidecar *sidecar, const char *reason, uint64_t now_ms)
              slot_set_count(&claim->set), claim->source,
              claim_name(claim->state), reason);
     slot_set_foreach (&claim->set, slot) {
-        sidecar->source[slot] = PEER_NONE;
-        sidecar->wanted_round[slot] =
+        sidecar->slots[slot].source = PEER_NONE;
+        sidecar->slots[slot].wanted_round =
             sidecar->survey.rounds + (sidecar->survey.open > 0);
     }
     claim->not_until = now_ms + CLAIM_RETRY_MS;
@@ -443,8 +443,8 @@ claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms)
         uint64_t raised = sidecar_raised_of(sidecar, slot);
 
         claim->raised = raised > claim->raised ? raised : claim->raised;
-        claim->passed |=
-            sidecar->source[slot] != PEER_NONE && sidecar->source[slot] != from;
+        claim->passed |= sidecar->slots[slot].source != PEER_NONE &&
+                         sidecar->slots[slot].source != from;
     }
     enter(sidecar, CLAIM_FENCES, now_ms);
     ask_source(sidecar, SIDECAR_ASK_HAND_OFF);
@@ -463,7 +463,7 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
     uint64_t best = own->held[slot];
     bool ours = survey_has_none_newer(sidecar, slot);
     bool patient =
-        now_ms - sidecar->wanted_ms[slot] >= sidecar->options.silence_ms;
+        now_ms - sidecar->slots[slot].wanted_ms >= sidecar->options.silence_ms;
 
     best = holder->epoch > best ? holder->epoch : best;
     if (holder->claimed || holder->known != own->known[slot] ||
@@ -494,7 +494,7 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
     if (ours) {
         return WANT_KEEP;
     }
-    sidecar->source[slot] = holder->peer;
+    sidecar->slots[slot].source = holder->peer;
     slot_set_add(&sidecar->surveyed, slot);
     return WANT_CLAIM;
 }
@@ -506,7 +506,8 @@ may_be_fenced(const struct sidecar *sidecar, unsigned slot)
 {
     uint64_t known = sidecar->own->known[slot];
 
-    return known > sidecar->own->held[slot] && known > sidecar->judged[slot];
+    return known > sidecar->own->held[slot] &&
+           known > sidecar->slots[slot].judged;
 }
 
 static enum want
@@ -515,7 +516,7 @@ decide(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
     bool fenced = slot_set_has(&sidecar->fenced, slot);
 
     if (fenced &&
-        now_ms - sidecar->fenced_ms[slot] < sidecar->options.fence_ms) {
+        now_ms - sidecar->slots[slot].fenced_ms < sidecar->options.fence_ms) {
         return WANT_WAITS;
     }
     if (!fenced && !may_be_fenced(sidecar, slot) &&
@@ -523,11 +524,11 @@ decide(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
         sidecar->own->copied[slot] == 0) {
         return WANT_SERVE;
     }
-    if (sidecar->source[slot] != PEER_NONE &&
+    if (sidecar->slots[slot].source != PEER_NONE &&
         !slot_set_has(&sidecar->surveyed, slot)) {
         return WANT_CLAIM;
     }
-    if (sidecar->survey.rounds <= sidecar->wanted_round[slot]) {
+    if (sidecar->survey.rounds <= sidecar->slots[slot].wanted_round) {
         survey_hurry(sidecar);
         return WANT_WAITS;
     }
@@ -551,11 +552,11 @@ pick(struct sidecar *sidecar, uint64_t now_ms)
         enum want want = decide(sidecar, slot, now_ms);
 
         if (want == WANT_CLAIM && source == PEER_NONE) {
-            source = sidecar->source[slot];
+            source = sidecar->slots[slot].source;
         }
         if (want != WANT_CLAIM) {
             slot_set_add(&sets[want], slot);
-        } else if (sidecar->source[slot] == source) {
+        } else if (sidecar->slots[slot].source == source) {
             slot_set_add(&sets[WANT_CLAIM], slot);
         }
     }

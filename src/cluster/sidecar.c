@@ -37,24 +37,14 @@ sidecar_new(const struct sidecar_hooks *hooks, const struct holdings *start)
     sidecar->hooks = *hooks;
     sidecar->own = mem_alloc(sizeof(*sidecar->own));
     *sidecar->own = *start;
-    sidecar->owner_before = slots_of(sizeof(*sidecar->owner_before));
-    sidecar->source = slots_of(sizeof(*sidecar->source));
-    sidecar->source_epoch = slots_of(sizeof(*sidecar->source_epoch));
-    sidecar->wanted_round = slots_of(sizeof(*sidecar->wanted_round));
-    sidecar->wanted_ms = slots_of(sizeof(*sidecar->wanted_ms));
-    sidecar->fenced_ms = slots_of(sizeof(*sidecar->fenced_ms));
-    sidecar->comer = slots_of(sizeof(*sidecar->comer));
-    sidecar->given_ms = slots_of(sizeof(*sidecar->given_ms));
-    sidecar->lost_ms = slots_of(sizeof(*sidecar->lost_ms));
-    sidecar->given_epoch = slots_of(sizeof(*sidecar->given_epoch));
-    sidecar->judged = slots_of(sizeof(*sidecar->judged));
-    sidecar->since = slots_of(sizeof(*sidecar->since));
+    sidecar->slots = slots_of(sizeof(*sidecar->slots));
     sidecar->state = slots_of(sizeof(*sidecar->state));
     sidecar->ask_source = slots_of(sizeof(*sidecar->ask_source));
-    memset(sidecar->owner_before, 0xff,
-           CLUSTER_SLOTS * sizeof(*sidecar->owner_before));
-    memset(sidecar->source, 0xff, CLUSTER_SLOTS * sizeof(*sidecar->source));
-    memset(sidecar->comer, 0xff, CLUSTER_SLOTS * sizeof(*sidecar->comer));
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        struct sidecar_slot *at = &sidecar->slots[slot];
+
+        at->owner_before = at->source = at->comer = PEER_NONE;
+    }
     sidecar_peers_init(sidecar);
     survey_init(sidecar);
     return sidecar;
@@ -69,18 +59,7 @@ sidecar_free(struct sidecar *sidecar)
     mem_free(sidecar->offer.holdings);
     survey_fini(sidecar);
     mem_free(sidecar->own);
-    mem_free(sidecar->owner_before);
-    mem_free(sidecar->source);
-    mem_free(sidecar->source_epoch);
-    mem_free(sidecar->wanted_round);
-    mem_free(sidecar->wanted_ms);
-    mem_free(sidecar->fenced_ms);
-    mem_free(sidecar->comer);
-    mem_free(sidecar->given_ms);
-    mem_free(sidecar->lost_ms);
-    mem_free(sidecar->given_epoch);
-    mem_free(sidecar->judged);
-    mem_free(sidecar->since);
+    mem_free(sidecar->slots);
     mem_free(sidecar->state);
     mem_free(sidecar->ask_source);
     mem_free(sidecar->silent);
@@ -117,20 +96,21 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         uint16_t node = topology->owner[slot];
         uint16_t owner = node == TOPOLOGY_NOBODY ? PEER_NONE : peers[node];
-        uint16_t last = sidecar->owner_before[slot];
+        uint16_t last = sidecar->slots[slot].owner_before;
         bool before = slot_set_has(&sidecar->owned, slot);
 
         if (owner == self && !before) {
             gained = true;
             slot_set_add(&sidecar->owned, slot);
-            sidecar->fenced_ms[slot] = 0; /* our node has lost it meanwhile */
+            sidecar->slots[slot].fenced_ms =
+                0; /* our node has lost it meanwhile */
             sidecar_want(sidecar, slot, last, now_ms);
-            sidecar->source_epoch[slot] =
+            sidecar->slots[slot].source_epoch =
                 last == PEER_NONE ? 0 : sidecar->peers[last].epoch;
         } else if (owner != self && before) {
             slot_set_remove(&sidecar->owned, slot);
             slot_set_add(&lost, slot);
-            sidecar->fenced_ms[slot] = 0;
+            sidecar->slots[slot].fenced_ms = 0;
             sidecar_give_lose(sidecar, slot, owner, leased, now_ms);
         } else if (owner != self && last == PEER_NONE &&
                    sidecar->own->held[slot] != 0) {
@@ -138,10 +118,10 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
              * fetching it, and send clients here. */
             sidecar_give_lose(sidecar, slot, owner, leased, now_ms);
         } else if (owner != self && owner != last &&
-                   owner != sidecar->comer[slot]) {
+                   owner != sidecar->slots[slot].comer) {
             sidecar_give_pass(sidecar, slot, now_ms);
         }
-        sidecar->owner_before[slot] = owner;
+        sidecar->slots[slot].owner_before = owner;
     }
     for (size_t i = 0; i < topology->count; i++) {
         sidecar->peers[peers[i]].epoch = topology->nodes[i].epoch + 1;

@@ -140,9 +140,9 @@ take_offer(struct sidecar *sidecar, const struct sidecar_offer *offer)
     }
     memcpy(own->copied, offer->holdings->copied, sizeof(own->copied));
     /* What was given away is here again, as a copy that nobody was given. */
-    memset(sidecar->given_ms, 0, CLUSTER_SLOTS * sizeof(*sidecar->given_ms));
-    memset(sidecar->given_epoch, 0,
-           CLUSTER_SLOTS * sizeof(*sidecar->given_epoch));
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        sidecar->slots[slot].given_ms = sidecar->slots[slot].given_epoch = 0;
+    }
     memcpy(own->follows, sidecar->leader, sizeof(own->follows));
     memcpy(own->history, offer->history, sizeof(own->history));
     sidecar->copy_at = offer->position;

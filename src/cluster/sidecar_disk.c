@@ -23,7 +23,7 @@ static void
 note_stored(struct sidecar *sidecar)
 {
     slot_set_foreach (&sidecar->loose, slot) {
-        if (sidecar->since[slot] < sidecar->stored) {
+        if (sidecar->slots[slot].since < sidecar->stored) {
             slot_set_remove(&sidecar->loose, slot);
             slot_set_add(&sidecar->kept, slot);
             slot_set_add(&sidecar->writing, slot);
@@ -39,7 +39,7 @@ sidecar_hold(struct sidecar *sidecar, const struct slot_set *set,
 {
     holdings_set(sidecar->own, set, epoch_plus_1);
     slot_set_foreach (set, slot) {
-        sidecar->since[slot] = position;
+        sidecar->slots[slot].since = position;
     }
     slot_set_subtract(&sidecar->kept, set);
     slot_set_subtract(&sidecar->loose, set);
@@ -109,7 +109,7 @@ take_file(struct sidecar *sidecar)
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         if (own->held[slot] != 0) {
             slot_set_add(&sidecar->kept, slot);
-            sidecar->since[slot] = own->from;
+            sidecar->slots[slot].since = own->from;
         }
     }
 }
@@ -323,8 +323,8 @@ sidecar_keep(struct sidecar *sidecar)
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         if (!slot_set_has(&sidecar->kept, slot)) {
             file->held[slot] = file->copied[slot] = 0;
-        } else if (file->from < sidecar->since[slot]) {
-            file->from = sidecar->since[slot];
+        } else if (file->from < sidecar->slots[slot].since) {
+            file->from = sidecar->slots[slot].since;
         }
     }
     if (sidecar->claim.state != CLAIM_NONE) {

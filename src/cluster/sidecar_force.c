@@ -24,7 +24,7 @@ static bool
 refuse_slot(const struct sidecar *sidecar, unsigned slot, char *ret_reason,
             size_t size)
 {
-    uint16_t source = sidecar->source[slot];
+    uint16_t source = sidecar->slots[slot].source;
 
     if (!slot_set_has(&sidecar->owned, slot)) {
         (void)snprintf(ret_reason, size,
@@ -68,7 +68,7 @@ sidecar_force(struct sidecar *sidecar, const struct slot_set *set, bool leased,
     slot_set_unite(&sidecar->forced, set);
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         if (slot_set_has(set, slot)) {
-            sidecar->wanted_round[slot] =
+            sidecar->slots[slot].wanted_round =
                 sidecar->survey.rounds + (sidecar->survey.open > 0);
         }
     }

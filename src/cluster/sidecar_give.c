@@ -14,7 +14,7 @@
 static bool
 is_being_given(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
-    uint64_t given_ms = sidecar->given_ms[slot];
+    uint64_t given_ms = sidecar->slots[slot].given_ms;
 
     return given_ms != 0 && now_ms - given_ms < sidecar->options.giving_ms;
 }
@@ -28,11 +28,11 @@ sidecar_give_pass(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
     if (slot_set_has(&sidecar->exported, slot) ||
         is_being_given(sidecar, slot, now_ms)) {
-        sidecar->comer[slot] = PEER_NONE;
+        sidecar->slots[slot].comer = PEER_NONE;
         slot_set_remove(&sidecar->leaving, slot);
         slot_set_add(&sidecar->passed, slot);
         slot_set_add(&sidecar->awaiting, slot);
-        sidecar->lost_ms[slot] = now_ms;
+        sidecar->slots[slot].lost_ms = now_ms;
     }
 }
 
@@ -46,24 +46,24 @@ sidecar_give_lose(struct sidecar *sidecar, unsigned slot, uint16_t owner,
         slot_set_add(&sidecar->exported, slot);
         if (slot_set_has(&sidecar->early, slot)) {
             slot_set_remove(&sidecar->early, slot);
-            if (sidecar->comer[slot] != owner) {
+            if (sidecar->slots[slot].comer != owner) {
                 sidecar_give_pass(sidecar, slot, now_ms);
             }
             return;
         }
-        sidecar->comer[slot] = PEER_NONE;
+        sidecar->slots[slot].comer = PEER_NONE;
         if (leased) {
             slot_set_add(&sidecar->leaving, slot);
         }
     } else if (own->follows[0] != '\0' ||
                (own->held[slot] != 0 && own->known[slot] > own->held[slot])) {
-        if (sidecar->comer[slot] != owner) {
+        if (sidecar->slots[slot].comer != owner) {
             sidecar_give_pass(sidecar, slot, now_ms);
         }
         return;
     }
     slot_set_add(&sidecar->awaiting, slot);
-    sidecar->lost_ms[slot] = now_ms;
+    sidecar->slots[slot].lost_ms = now_ms;
 }
 
 /* The daemon beside this node has come for the slots. NULL: nobody has to. */
@@ -71,7 +71,7 @@ static void
 came(struct sidecar *sidecar, const struct slot_set *set, const char *node)
 {
     slot_set_foreach (set, slot) {
-        sidecar->comer[slot] =
+        sidecar->slots[slot].comer =
             node != NULL ? sidecar_peer_of(sidecar, node) : PEER_NONE;
     }
     slot_set_subtract(&sidecar->passed, set);
@@ -86,12 +86,13 @@ came(struct sidecar *sidecar, const struct slot_set *set, const char *node)
 static bool
 is_settled(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
-    uint16_t owner = sidecar->owner_before[slot];
+    uint16_t owner = sidecar->slots[slot].owner_before;
 
     if (sidecar->own->held[slot] == 0 || slot_set_has(&sidecar->passed, slot)) {
-        return now_ms - sidecar->lost_ms[slot] >= sidecar->options.leaving_ms;
+        return now_ms - sidecar->slots[slot].lost_ms >=
+               sidecar->options.leaving_ms;
     }
-    return now_ms - sidecar->lost_ms[slot] >= sidecar->options.await_ms ||
+    return now_ms - sidecar->slots[slot].lost_ms >= sidecar->options.await_ms ||
            sidecar->own->known[slot] > sidecar->own->held[slot] ||
            owner == PEER_NONE ||
            (sidecar->survey.rounds > sidecar->await_round &&
@@ -107,7 +108,7 @@ end_leaving(struct sidecar *sidecar, uint64_t now_ms)
 
     slot_set_foreach (&sidecar->leaving, slot) {
         uint64_t until_ms =
-            sidecar->lost_ms[slot] + sidecar->options.leaving_ms;
+            sidecar->slots[slot].lost_ms + sidecar->options.leaving_ms;
 
         if (now_ms >= until_ms) {
             slot_set_remove(&sidecar->leaving, slot);
@@ -248,9 +249,9 @@ fence(struct sidecar *sidecar, const struct slot_set *set,
         uint64_t *known = &sidecar->own->known[slot];
 
         sidecar_want(sidecar, slot, PEER_NONE, now_ms);
-        sidecar->fenced_ms[slot] = now_ms;
-        sidecar->given_ms[slot] = now_ms;
-        sidecar->given_epoch[slot] = epoch + 1;
+        sidecar->slots[slot].fenced_ms = now_ms;
+        sidecar->slots[slot].given_ms = now_ms;
+        sidecar->slots[slot].given_epoch = epoch + 1;
         *known = *known > epoch + 1 ? *known : epoch + 1;
     }
     slot_set_subtract(&sidecar->served, set);

@@ -109,9 +109,9 @@ static void
 mark_slots(const struct sidecar *sidecar, bool *named)
 {
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        mark(sidecar, named, sidecar->owner_before[slot]);
-        mark(sidecar, named, sidecar->source[slot]);
-        mark(sidecar, named, sidecar->comer[slot]);
+        mark(sidecar, named, sidecar->slots[slot].owner_before);
+        mark(sidecar, named, sidecar->slots[slot].source);
+        mark(sidecar, named, sidecar->slots[slot].comer);
         mark_holder(sidecar, named, &sidecar->survey.fresh[slot]);
         mark_holder(sidecar, named, &sidecar->survey.found[slot]);
     }

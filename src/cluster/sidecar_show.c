@@ -35,7 +35,7 @@ show_owned(struct sidecar *sidecar)
             state = SLOT_MISSING;
         } else if (source != TOPOLOGY_NOBODY &&
                    slot_set_has(&sidecar->claim.set, slot) &&
-                   sidecar->source[slot] != PEER_NONE) {
+                   sidecar->slots[slot].source != PEER_NONE) {
             state = SLOT_PULLED;
             sidecar->ask_source[slot] = source;
         }

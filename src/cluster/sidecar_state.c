@@ -32,10 +32,10 @@ sidecar_want(struct sidecar *sidecar, unsigned slot, uint16_t source,
              uint64_t now_ms)
 {
     sidecar->survey.vain = 0;
-    sidecar->source[slot] = source;
+    sidecar->slots[slot].source = source;
     slot_set_remove(&sidecar->surveyed, slot);
-    sidecar->wanted_ms[slot] = now_ms;
-    sidecar->wanted_round[slot] =
+    sidecar->slots[slot].wanted_ms = now_ms;
+    sidecar->slots[slot].wanted_round =
         sidecar->survey.rounds + (sidecar->survey.open > 0);
 }
 
@@ -44,9 +44,9 @@ sidecar_serve(struct sidecar *sidecar, const struct slot_set *set)
 {
     slot_set_unite(&sidecar->served, set);
     slot_set_foreach (set, slot) {
-        sidecar->given_ms[slot] = 0; /* it has come back */
-        sidecar->given_epoch[slot] = 0;
-        sidecar->judged[slot] = sidecar->own->known[slot];
+        sidecar->slots[slot].given_ms = 0; /* it has come back */
+        sidecar->slots[slot].given_epoch = 0;
+        sidecar->slots[slot].judged = sidecar->own->known[slot];
     }
     slot_set_subtract(&sidecar->fenced, set);
     slot_set_subtract(&sidecar->missing, set);

@@ -145,6 +145,25 @@ struct sidecar_offer {
     uint64_t position;
 };
 
+/* A slot. Peers are indices; PEER_NONE: there is none. */
+struct sidecar_slot {
+    uint16_t owner_before; /* at the last poll */
+    uint16_t source;       /* of a wanted slot: whom to ask; PEER_NONE: find
+                              one */
+    uint16_t comer;        /* the daemon that has come for it */
+    uint64_t source_epoch; /* the last owner's epoch + 1 */
+    uint64_t wanted_round; /* survey.rounds when the slot became wanted: a later
+                              round has to end */
+    uint64_t wanted_ms;    /* when it did */
+    uint64_t lost_ms;      /* since when it awaits its owner's daemon */
+    uint64_t fenced_ms;    /* when; 0: our node has lost it since */
+    uint64_t given_ms; /* when it was fenced; 0: never, or it is here again */
+    uint64_t given_epoch; /* + 1, of the fence; 0 likewise */
+    uint64_t judged;      /* own->known, when it was served */
+    uint64_t since; /* the position of our log from which the data is what is
+                       held */
+};
+
 enum sidecar_role { SIDECAR_UNDECIDED, SIDECAR_LEADS, SIDECAR_FOLLOWS };
 
 /* NOLINTNEXTLINE(*Padding): in the order of its uses, and there is one. */
@@ -155,10 +174,9 @@ struct sidecar {
     uint64_t topologies;             /* seen so far */
     uint64_t numbers;                /* of questions */
     struct holdings *own;
-    uint64_t *since;       /* [CLUSTER_SLOTS] the position of our log from which
-                              the data is what is held */
-    struct slot_set kept;  /* held, and the disk has that data */
-    struct slot_set loose; /* held, and it does not yet */
+    struct sidecar_slot *slots;      /* [CLUSTER_SLOTS] */
+    struct slot_set kept;            /* held, and the disk has that data */
+    struct slot_set loose;           /* held, and it does not yet */
     struct slot_set writing;         /* of kept: the file may not say so yet, */
     uint64_t writing_ticket;         /* but when this is kept; 0: not written */
     uint64_t stored;                 /* the position that it has, + 1 */
@@ -188,15 +206,9 @@ struct sidecar {
     struct sidecar_offer offer;
 
     /* Slots of ours. served: rule 1 holds. Those owned but not served are
-     * wanted: source says whom to ask. */
+     * wanted. */
     struct slot_set owned, served;
-    uint16_t *owner_before;   /* [CLUSTER_SLOTS] peers, at the last poll */
-    uint16_t *source;         /* [CLUSTER_SLOTS] peers; PEER_NONE: find one */
-    uint64_t *source_epoch;   /* [CLUSTER_SLOTS] the last owner's epoch + 1 */
     struct slot_set surveyed; /* whose source a survey has found */
-    uint64_t *wanted_round; /* [CLUSTER_SLOTS] survey.rounds when a slot became
-                               wanted: a later round has to end */
-    uint64_t *wanted_ms;    /* [CLUSTER_SLOTS] when it did */
     struct slot_set missing;
     struct slot_set fallen; /* of missing: their holder's epoch is higher than
                                our node's, which owns them all the same */
@@ -204,8 +216,6 @@ struct sidecar {
     /* Not ours any more, but served until then, or the newest as a survey of
      * their owner says: the owner's daemon sends clients here meanwhile. */
     struct slot_set exported;
-    uint16_t *comer; /* [CLUSTER_SLOTS] of exported: the peer that has come for
-                        it; PEER_NONE: nobody yet */
     /* Not ours any more, and the owner's daemon has not come for them: it may
      * not know yet that they are its own, and send clients back here. */
     struct slot_set awaiting;
@@ -214,20 +224,14 @@ struct sidecar {
     struct slot_set leaving;   /* of these: served until then */
     struct slot_set passed;    /* of awaiting: another one owns it than the one
                                   that it was exported or given to */
-    uint64_t *lost_ms;         /* [CLUSTER_SLOTS] since when they await */
     uint64_t leaving_until_ms; /* the first of them; 0: none */
     uint64_t await_round;      /* the survey that tells whether to go on */
     struct slot_set fenced;    /* rule 3 */
-    uint64_t *fenced_ms;   /* [CLUSTER_SLOTS] when; 0: our node has lost it */
-    uint64_t *given_ms;    /* [CLUSTER_SLOTS] when it was fenced; 0: never,
-                              or it is here again */
-    uint64_t *given_epoch; /* [CLUSTER_SLOTS] + 1, of the fence; 0 likewise */
-    uint64_t *judged;      /* [CLUSTER_SLOTS] own->known, when it was served */
-    uint64_t forget_round; /* survey.rounds that rule 4 has seen */
-    struct slot_set forgets; /* rule 4: not held any more, keys still here */
-    uint64_t forgets_ticket; /* of the text that does not hold them */
-    uint64_t forgets_at_ms;  /* when the keys may go; 0: none do */
-    bool changed;            /* what commands should see */
+    uint64_t forget_round;     /* survey.rounds that rule 4 has seen */
+    struct slot_set forgets;   /* rule 4: not held any more, keys still here */
+    uint64_t forgets_ticket;   /* of the text that does not hold them */
+    uint64_t forgets_at_ms;    /* when the keys may go; 0: none do */
+    bool changed;              /* what commands should see */
 
     struct sidecar_peer *peers;
     size_t peer_count, peer_room; /* with those that are free */

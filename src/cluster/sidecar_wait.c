@@ -21,7 +21,7 @@ bool
 sidecar_is_taken(const struct sidecar *sidecar, unsigned slot)
 {
     const struct sidecar_holder *holder = &sidecar->survey.found[slot];
-    uint16_t owner = sidecar->owner_before[slot];
+    uint16_t owner = sidecar->slots[slot].owner_before;
 
     if (owner == PEER_NONE || holder->epoch == 0 || holder->peer != owner ||
         holder->copy || holder->claimed) {
@@ -30,9 +30,10 @@ sidecar_is_taken(const struct sidecar *sidecar, unsigned slot)
     return holder->epoch > sidecar->own->held[slot] ||
            (holder->epoch == sidecar->own->held[slot] &&
             (sidecar->own->copied[slot] != 0 || is_copy_of(sidecar, owner))) ||
-           (sidecar->given_epoch[slot] != 0 && sidecar->comer[slot] == owner &&
-            holder->epoch >= sidecar->given_epoch[slot] &&
-            sidecar->survey.rounds > sidecar->wanted_round[slot]);
+           (sidecar->slots[slot].given_epoch != 0 &&
+            sidecar->slots[slot].comer == owner &&
+            holder->epoch >= sidecar->slots[slot].given_epoch &&
+            sidecar->survey.rounds > sidecar->slots[slot].wanted_round);
 }
 
 /* Whether the server that we are to copy is the one that we copy already, and

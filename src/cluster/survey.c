@@ -122,7 +122,7 @@ survey_separate(struct sidecar *sidecar)
     slot_set_foreach (&found, slot) {
         const struct sidecar_holder *holder = &sidecar->survey.found[slot];
         uint64_t known =
-            claim->surveyed ? holder->known : sidecar->source_epoch[slot];
+            claim->surveyed ? holder->known : sidecar->slots[slot].source_epoch;
 
         claim->copy |= claim->surveyed && holder->copy;
         claim->old |=

@@ -75,14 +75,14 @@ TEST(a_place_that_something_names_is_not_used_again)
     sidecar = rig.sidecar;
     poll_new_nodes(&rig, 0, 2);
     owner = sidecar_peer_of(sidecar, id);
-    sidecar->source[7] = owner;
+    sidecar->slots[7].source = owner;
     poll_new_nodes(&rig, 1, 2);
     assert_string_equal(sidecar->peers[owner].id, id);
-    sidecar->source[7] = PEER_NONE;
-    sidecar->comer[9] = owner;
+    sidecar->slots[7].source = PEER_NONE;
+    sidecar->slots[9].comer = owner;
     poll_new_nodes(&rig, 2, 2);
     assert_string_equal(sidecar->peers[owner].id, id);
-    sidecar->comer[9] = PEER_NONE;
+    sidecar->slots[9].comer = PEER_NONE;
     sidecar->survey.found[3] =
         (struct sidecar_holder){ .epoch = 2, .peer = owner };
     poll_new_nodes(&rig, 3, 2);

@@ -415,13 +415,13 @@ lag(const struct following *following)
 static void
 show_progress(struct following *following)
 {
-    char text[LINE_MAX];
+    char text[LINE_MAX], applied[TOOL_SHORT], behind[TOOL_SHORT];
 
     (void)snprintf(text, sizeof(text),
-                   following->knows_offset
-                       ? "%" PRIu64 " commands applied, lag %" PRIu64 " bytes"
-                       : "%" PRIu64 " commands applied, lag unknown",
-                   following->apply.applied, lag(following));
+                   following->knows_offset ? "%s commands applied, lag %s bytes"
+                                           : "%s commands applied, lag unknown",
+                   tool_short(following->apply.applied, applied),
+                   tool_short(lag(following), behind));
     tool_bar_say(&following->load->tool, text);
 }
 

@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <unistd.h>
 
-enum { TEXT_MAX = 1024, BAR_CELLS = 40 };
+enum { TEXT_MAX = 1024, BAR_CELLS = 8 };
 
 #define SECOND_NS    UINT64_C(1000000000)
 #define BAR_PAUSE_NS (SECOND_NS / 10)
@@ -363,7 +363,32 @@ percent(const struct tool *tool)
                : (double)tool->done * 100.0 / (double)tool->total;
 }
 
-/* Writes "12 of 34 MiB, 5 MiB/s, 0:04 left". */
+char *
+tool_short(uint64_t n, char ret_text[TOOL_SHORT])
+{
+    static const char units[] = " kMGTPE";
+    double value = (double)n;
+    unsigned unit = 0;
+
+    if (n < 10000) {
+        (void)snprintf(ret_text, TOOL_SHORT, "%" PRIu64, n);
+        return ret_text;
+    }
+    while (value >= 999.5) {
+        value /= 1000;
+        unit++;
+    }
+    if (value < 9.995) {
+        (void)snprintf(ret_text, TOOL_SHORT, "%.2f%c", value, units[unit]);
+    } else if (value < 99.95) {
+        (void)snprintf(ret_text, TOOL_SHORT, "%.1f%c", value, units[unit]);
+    } else {
+        (void)snprintf(ret_text, TOOL_SHORT, "%.0f%c", value, units[unit]);
+    }
+    return ret_text;
+}
+
+/* Writes "12 of 34 MiB, 5/s, 0:04 left", at most 42 bytes. */
 static void
 describe_progress(const struct tool *tool, uint64_t now_ns, char *ret_text)
 {
@@ -371,21 +396,29 @@ describe_progress(const struct tool *tool, uint64_t now_ns, char *ret_text)
     uint64_t scale = tool->unit == TOOL_UNIT_MIB ? 1U << 20 : 1;
     double seconds = (double)(now_ns - tool->begun_ns) / (double)SECOND_NS;
     double rate = seconds > 0 ? (double)tool->done / seconds : 0;
+    char done[TOOL_SHORT], total[TOOL_SHORT], each[TOOL_SHORT];
     char of[32] = "", left[32] = "";
 
     if (tool->total > 0) {
-        (void)snprintf(of, sizeof(of), " of %" PRIu64, tool->total / scale);
+        (void)snprintf(of, sizeof(of), " of %s",
+                       tool_short(tool->total / scale, total));
     }
     if (tool->total > tool->done && rate > 0) {
         double rest = (double)(tool->total - tool->done) / rate;
         uint64_t whole = rest < 1e9 ? (uint64_t)rest : 1000000000;
 
-        (void)snprintf(left, sizeof(left), ", %" PRIu64 ":%02u left",
-                       whole / 60, (unsigned)(whole % 60));
+        if (whole < 60000) {
+            (void)snprintf(left, sizeof(left), ", %" PRIu64 ":%02u left",
+                           whole / 60, (unsigned)(whole % 60));
+        } else if (whole < 36000000) {
+            (void)snprintf(left, sizeof(left), ", %" PRIu64 " h left",
+                           whole / 3600);
+        }
     }
-    (void)snprintf(ret_text, TEXT_MAX, "%" PRIu64 "%s %s, %.0f %s/s%s",
-                   tool->done / scale, of, unit, rate / (double)scale, unit,
-                   left);
+    rate = rate / (double)scale < 1e18 ? rate / (double)scale : 1e18;
+    (void)snprintf(ret_text, TEXT_MAX, "%s%s %s, %s/s%s",
+                   tool_short(tool->done / scale, done), of, unit,
+                   tool_short((uint64_t)(rate + 0.5), each), left);
 }
 
 /* Returns whether it is time to draw. */

@@ -98,6 +98,11 @@ void tool_complain_usage(struct tool *tool,
 
 /* ---- progress ------------------------------------------------------------ */
 
+/* Lines of progress fit 60 columns. Writes a number below 10,000 whole, and
+ * others with three digits and a unit, as in 12.3M. Returns the text. */
+enum { TOOL_SHORT = 8 };
+char *tool_short(uint64_t n, char ret_text[TOOL_SHORT]);
+
 /* Begins a bar; a total of 0 is unknown. With TOOL_UNIT_NONE there is none. */
 void tool_bar_begin(struct tool *tool, enum tool_unit unit, uint64_t total);
 

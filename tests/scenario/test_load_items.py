@@ -263,6 +263,6 @@ def test_peers_that_are_no_server(answer, said):
 
 def test_the_progress_is_shown_on_request(server):
     got = items(server, "k", "--progress", "--capacity", 1, stdin=b"a\n")
-    assert b"items/s" in got.stderr
-    assert b"items/s" not in items(server, "k", "--progress", "--no-progress",
+    assert b" items, " in got.stderr
+    assert b" items, " not in items(server, "k", "--progress", "--no-progress",
                                    stdin=b"a\n").stderr

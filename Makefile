@@ -75,7 +75,7 @@ TOOLS    := $(B)/libload.a $(B)/libcheck.a $(B)/libtools.a
 STATIC   := $(B)/libbloomery.a
 SHARED   := $(B)/libbloomery.so.1
 LIBOBJS  := $(patsubst %.c,$(B)/library/%.o,$(wildcard src/core/*.c) \
-	  src/base/crc64.c src/base/err.c src/base/huge.c src/base/lzf.c)
+	  src/base/err.c src/base/huge.c)
 UNIT     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*/test_*.c))
 # The shared code of a layer's tests is a static library, so that a test links only
 # what it calls. Some layers' tests also call that of another layer's tests.

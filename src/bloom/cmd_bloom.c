@@ -4,11 +4,11 @@
  * valkey-bloom 1.0.1, integers in RESP2 and RESP3, or of RedisBloom, booleans
  * in RESP3.
  */
+#include "access/handlers.h"
 #include "base/metrics.h"
 #include "bloom/adds.h"
 #include "bloom/pairs.h"
 #include "engine/effect.h"
-#include "engine/handlers.h"
 #include "engine/keys.h"
 
 enum {

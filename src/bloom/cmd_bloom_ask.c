@@ -7,10 +7,10 @@
  * as it is then, and a missing key has no items (or is an error:
  * bf.missing-key). In EXEC all items are one piece.
  */
+#include "access/handlers.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "bloom/bloom_make.h"
-#include "engine/handlers.h"
 
 enum {
     FIRST_ITEM = 2,

@@ -19,6 +19,7 @@
  * The effects are the commands themselves; those that create a key have
  * INCARNATION n behind them, which is accepted from a log only.
  */
+#include "access/handlers.h"
 #include "base/mem.h"
 #include "bloom/bloom_make.h"
 #include "bloom/prepare.h"
@@ -26,7 +27,6 @@
 #include "core/payload.h"
 #include "core/stream.h"
 #include "core/valkeybloom.h"
-#include "engine/handlers.h"
 #include "engine/keys.h"
 
 enum {

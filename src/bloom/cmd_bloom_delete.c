@@ -8,9 +8,9 @@
  *   -1  it seems to be there still: other items share its bits, or several
  *       layers seem to have it
  */
+#include "access/handlers.h"
 #include "base/mem.h"
 #include "bloom/adds.h"
-#include "engine/handlers.h"
 #include "keyspace/redo.h"
 
 enum { ITEM_AT = 2, ANSWER_BYTES = 8 };

@@ -3,11 +3,11 @@
  * BF.INFO, with the reply shapes of both dialects, and BF.DEBUG, RedisBloom's,
  * which is the same in both.
  */
+#include "access/handlers.h"
 #include "bloom/bloom_make.h"
 #include "core/foreign.h"
 #include "core/plan.h"
 #include "core/stream.h"
-#include "engine/handlers.h"
 
 #include <inttypes.h>
 #include <stdio.h>

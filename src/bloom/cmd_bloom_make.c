@@ -3,11 +3,11 @@
  * BF.RESERVE and BF.INSERT. The grammar of the dialect parses their words; what
  * they do is the same. A request that replays a log has valkey-bloom's grammar.
  */
+#include "access/handlers.h"
 #include "bloom/adds.h"
 #include "bloom/grammar_redis.h"
 #include "bloom/grammar_valkey.h"
 #include "core/plan.h"
-#include "engine/handlers.h"
 #include "engine/keys.h"
 
 /* Reports a creation with a time to live, behind its other events. */

@@ -2,12 +2,12 @@
  *
  * BF.RESET and BF.MERGE, which no module has.
  */
+#include "access/handlers.h"
 #include "base/mem.h"
 #include "bloom/bloom_make.h"
 #include "bloom/prepare.h"
 #include "core/codec.h"
 #include "core/foreign.h"
-#include "engine/handlers.h"
 #include "engine/keys.h"
 
 #include <stdlib.h>

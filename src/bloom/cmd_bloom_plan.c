@@ -15,10 +15,10 @@
  *                               layers when they are full, at most). Of an
  *                               ageing filter all generations together
  */
+#include "access/handlers.h"
 #include "base/mem.h"
 #include "bloom/bloom_make.h"
 #include "core/plan.h"
-#include "engine/handlers.h"
 
 enum { RATE_AT = 1, FIELDS = 8, LAYER_FIELDS = 4, BYTE_BITS = 8 };
 

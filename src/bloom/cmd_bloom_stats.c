@@ -19,10 +19,10 @@
  *
  * Of a large filter it reads a sample, so that the lock is not held for long.
  */
+#include "access/handlers.h"
 #include "base/mem.h"
 #include "bloom/bloom_make.h"
 #include "core/measure.h"
-#include "engine/handlers.h"
 #include "engine/keys.h"
 
 enum { LINES_READ = 1 << 16 /* of all layers, about */ };

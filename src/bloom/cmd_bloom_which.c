@@ -3,8 +3,8 @@
  * BF.WHICH, which looks up one item in many filters. Native filters of equal
  * seed hash the item alike, so that it is hashed once for each run of them.
  */
+#include "access/handlers.h"
 #include "bloom/bloom_make.h"
-#include "engine/handlers.h"
 #include "engine/keys.h"
 
 enum { ITEM_AT = 1, FIRST_KEY = 2 };

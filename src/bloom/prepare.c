@@ -7,13 +7,13 @@
  */
 #include "bloom/prepare.h"
 
-#include "base/crc64.h"
+#include "access/handlers.h"
 #include "base/mem.h"
 #include "bloom/bloom_make.h"
 #include "core/codec.h"
+#include "core/crc64.h"
 #include "core/payload.h"
 #include "core/valkeybloom.h"
-#include "engine/handlers.h"
 
 #define XXH_STATIC_LINKING_ONLY /* the state, whole */
 #include <xxhash.h>

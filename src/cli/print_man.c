@@ -8,9 +8,9 @@
 #include "cli/print_man.h"
 
 #include "access/table.h"
-#include "base/mdoc.h"
 #include "command/help.h"
 #include "command/rows.h"
+#include "conf/mdoc.h"
 
 #include <ctype.h>
 

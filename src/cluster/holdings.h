@@ -68,7 +68,7 @@ void holdings_write(const struct holdings *holdings, struct buf *out);
 void holdings_write_file(const struct holdings *holdings, struct buf *out);
 
 /* Reads either text. Line feeds may follow the text of a file
- * (base/file_room.h). False: it is damaged, or of a newer version;
+ * (persist/file_room.h). False: it is damaged, or of a newer version;
  * *ret_holdings is not touched, and ret_reason says what is wrong. */
 enum { HOLDINGS_REASON_MAX = 128 };
 bool holdings_parse(struct slice text, struct holdings *ret_holdings,

@@ -5,13 +5,13 @@
  */
 #include "access/acl_log.h"
 #include "access/auth.h"
+#include "access/handlers.h"
 #include "access/users.h"
 #include "base/hex.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include "command/help.h"
 #include "engine/dialect.h"
-#include "engine/handlers.h"
 #include "engine/rights.h"
 
 /* ---- users --------------------------------------------------------------- */

@@ -4,11 +4,11 @@
  * LOAD, and ACL SAVE, which only reads them. A thread does the disk's work; a
  * transaction cannot pause, so its loop waits for the disk.
  */
+#include "access/handlers.h"
 #include "access/users.h"
 #include "access/users_file.h"
 #include "base/mem.h"
 #include "conf/conf_file.h"
-#include "engine/handlers.h"
 #include "engine/request.h"
 
 /* Has all loops close the connections that may no longer be. This one closes

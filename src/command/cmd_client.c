@@ -6,7 +6,7 @@
  */
 #include "command/cmd_client.h"
 
-#include "engine/handlers.h"
+#include "access/handlers.h"
 #include "net/registry.h"
 
 void

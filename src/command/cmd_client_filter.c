@@ -5,11 +5,11 @@
  */
 #include "command/cmd_client_filter.h"
 
+#include "access/handlers.h"
 #include "access/users.h"
 #include "base/host_port.h"
 #include "base/mem.h"
 #include "command/cmd_client.h"
-#include "engine/handlers.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,11 +6,11 @@
  * missing or not. Links to other servers are in no registry; they come last
  * (links.h).
  */
+#include "access/handlers.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "command/cmd_client.h"
 #include "command/cmd_client_filter.h"
-#include "engine/handlers.h"
 #include "info/links.h"
 #include "net/registry.h"
 #include "net/serve.h"

@@ -5,11 +5,11 @@
  * from the view, with their texts made when it changed. Outside of sidecar mode
  * all of them are refused.
  */
+#include "access/handlers.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "cluster/cluster.h"
 #include "command/cmd_client.h"
-#include "engine/handlers.h"
 #include "engine/request.h"
 #include "info/info_persist.h"
 #include "keyspace/slot_keys.h"

@@ -5,9 +5,9 @@
  */
 #include "command/cmd_command.h"
 
+#include "access/handlers.h"
 #include "base/glob.h"
 #include "engine/dialect.h"
-#include "engine/handlers.h"
 #include "info/info.h"
 
 #include <stdio.h>

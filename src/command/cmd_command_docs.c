@@ -3,9 +3,9 @@
  * COMMAND DOCS shows the documentation in the command table.
  * Reads constants only, any loop.
  */
+#include "access/handlers.h"
 #include "command/cmd_command.h"
 #include "engine/dialect.h"
-#include "engine/handlers.h"
 #include "info/info.h"
 
 static const char *

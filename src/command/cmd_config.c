@@ -3,13 +3,13 @@
  * CONFIG GET SET REWRITE RESETSTAT over the option table. SET and RESETSTAT run
  * under the raised gate: no other loop is inside a section meanwhile.
  */
+#include "access/handlers.h"
 #include "base/glob.h"
 #include "base/longest.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "cluster/cluster.h"
 #include "conf/conf_file.h"
-#include "engine/handlers.h"
 #include "engine/request.h"
 #include "info/info_persist.h"
 #include "info/info_replication.h"

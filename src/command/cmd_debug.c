@@ -4,13 +4,13 @@
  * Runs under the raised gate. Loop 0 does a RELOAD, and the connection waits
  * for it.
  */
+#include "access/handlers.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "command/digest.h"
 #include "command/help.h"
 #include "core/codec.h"
 #include "engine/admit.h"
-#include "engine/handlers.h"
 #include "engine/refusal.h"
 #include "keyspace/access.h"
 #include "persist/persist.h"

@@ -12,12 +12,12 @@
  * same stripe in every database. Runs on the loop of the connection.
  */
 #include "access/copy_words.h"
+#include "access/handlers.h"
 #include "bloom/bloom_make.h"
 #include "bloom/prepare.h"
 #include "core/codec.h"
 #include "core/foreign.h"
 #include "core/payload.h"
-#include "engine/handlers.h"
 #include "engine/keys.h"
 #include "engine/observe.h"
 

@@ -5,7 +5,7 @@
  * effect of the EXPIRE family has that time, too (PEXPIREAT key ms, or DEL key
  * if it is past), so that it means the same whenever it is replayed.
  */
-#include "engine/handlers.h"
+#include "access/handlers.h"
 #include "engine/keys.h"
 #include "engine/observe.h"
 #include "engine/request.h"

@@ -6,7 +6,7 @@
  * serves nothing until then, as in Redis: for operators who need the memory to
  * load new data.
  */
-#include "engine/handlers.h"
+#include "access/handlers.h"
 #include "engine/observe.h"
 #include "engine/request.h"
 #include "keyspace/databases.h"

@@ -4,8 +4,8 @@
  * stripes of all keys, so each command is atomic, except for commands of many
  * names, which run in pieces. Runs on the loop of the connection.
  */
+#include "access/handlers.h"
 #include "engine/dialect.h"
-#include "engine/handlers.h"
 #include "engine/keys.h"
 #include "engine/observe.h"
 

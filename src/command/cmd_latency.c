@@ -5,10 +5,10 @@
  */
 #include "measure/latency.h"
 
+#include "access/handlers.h"
 #include "base/clock.h"
 #include "command/cmd_command.h"
 #include "engine/dialect.h"
-#include "engine/handlers.h"
 #include "engine/request.h"
 
 #include <inttypes.h>

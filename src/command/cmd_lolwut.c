@@ -3,9 +3,9 @@
  * LOLWUT draws a small filter after some adds. Each item sets one bit in each
  * of the eight columns of one line, as in a real filter.
  */
+#include "access/handlers.h"
 #include "base/random.h"
 #include "engine/dialect.h"
-#include "engine/handlers.h"
 #include "engine/request.h"
 #include "info/info.h"
 

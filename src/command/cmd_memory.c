@@ -3,9 +3,9 @@
  * MEMORY. The figures are those of INFO (info_memory.h), with the names and in
  * the order of Redis's STATS; what the server does not know is left out.
  */
+#include "access/handlers.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "engine/handlers.h"
 #include "engine/request.h"
 #include "info/info_memory.h"
 

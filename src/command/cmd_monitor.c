@@ -4,7 +4,7 @@
  * it ends or resets. As in Redis, it may not use keys meanwhile (admit.c), and
  * a second MONITOR has no reply.
  */
-#include "engine/handlers.h"
+#include "access/handlers.h"
 #include "engine/observe.h"
 #include "push/monitor.h"
 

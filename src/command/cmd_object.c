@@ -7,8 +7,8 @@
  */
 #include "engine/request.h"
 
+#include "access/handlers.h"
 #include "core/bloom.h"
-#include "engine/handlers.h"
 #include "keyspace/access.h"
 
 #define TAKE_TIME                                                              \

@@ -3,9 +3,9 @@
  * CLIENT PAUSE UNPAUSE UNBLOCK. The first two run under the raised gate.
  * UNBLOCK sets a state in the session and wakes its loop.
  */
+#include "access/handlers.h"
 #include "command/help.h"
 #include "engine/client.h"
-#include "engine/handlers.h"
 #include "engine/pause.h"
 #include "net/registry.h"
 

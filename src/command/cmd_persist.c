@@ -4,10 +4,10 @@
  * and request work of loop 0 and the thread that saves. Only their own client
  * waits.
  */
+#include "access/handlers.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/run_clock.h"
-#include "engine/handlers.h"
 #include "engine/request.h"
 #include "persist/figures.h"
 #include "persist/persist.h"

@@ -3,9 +3,9 @@
  * PSYNC SYNC: a replica's connection becomes a link, which loop 0 owns
  * (service->replication).
  */
+#include "access/handlers.h"
 #include "access/user.h"
 #include "base/mem.h"
-#include "engine/handlers.h"
 #include "engine/request.h"
 #include "info/links.h"
 #include "journal/history.h"

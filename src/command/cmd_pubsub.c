@@ -5,10 +5,10 @@
  * message, as in Redis from 7.2 on; 7.0 has the other order. A message waits
  * for the disk like the reply of its PUBLISH.
  */
+#include "access/handlers.h"
 #include "base/glob.h"
 #include "base/mem.h"
 #include "command/help.h"
-#include "engine/handlers.h"
 #include "engine/keys.h"
 #include "engine/observe.h"
 #include "net/conn.h"

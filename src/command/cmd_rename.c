@@ -6,7 +6,7 @@
  * expired one, and a replay ignores the clock. So the effect of RENAMENX is a
  * RENAME, and a replayed MOVE overwrites.
  */
-#include "engine/handlers.h"
+#include "access/handlers.h"
 #include "engine/keys.h"
 #include "engine/observe.h"
 #include "engine/request.h"

@@ -4,12 +4,12 @@
  * (PSYNC is in cmd_psync.c). These commands check, change
  * the role, and ask loop 0, which owns the links (service->replication).
  */
+#include "access/handlers.h"
 #include "access/user.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "command/give_secret.h"
-#include "engine/handlers.h"
 #include "engine/request.h"
 #include "engine/role.h"
 #include "info/info_persist.h"

@@ -7,11 +7,11 @@
  * that could not be sent. Matching under a lock is bounded: a name that takes
  * more work is copied, and matched after the lock is released.
  */
+#include "access/handlers.h"
 #include "base/clock.h"
 #include "base/glob.h"
 #include "base/mem.h"
 #include "engine/dialect.h"
-#include "engine/handlers.h"
 #include "engine/request.h"
 #include "keyspace/scan.h"
 

@@ -2,10 +2,10 @@
  *
  * TIME SHUTDOWN MODULE. Runs on the loop of the connection.
  */
+#include "access/handlers.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "engine/audit.h"
-#include "engine/handlers.h"
 #include "engine/request.h"
 #include "info/info.h"
 

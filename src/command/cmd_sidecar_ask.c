@@ -5,9 +5,9 @@
  * slots. Loop 0 decides; all but HOLDINGS wait for it. STATUS: the lines of
  * INFO about transfers of slots.
  */
+#include "access/handlers.h"
 #include "base/mem.h"
 #include "cluster/fence_order.h"
-#include "engine/handlers.h"
 #include "engine/request.h"
 
 static bool

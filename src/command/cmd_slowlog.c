@@ -5,9 +5,9 @@
  */
 #include "measure/slowlog.h"
 
+#include "access/handlers.h"
 #include "base/mem.h"
 #include "command/help.h"
-#include "engine/handlers.h"
 #include "engine/request.h"
 
 enum {

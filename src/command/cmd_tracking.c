@@ -3,8 +3,8 @@
  * CLIENT TRACKING CACHING TRACKINGINFO GETREDIR. Each runs on the loop of its
  * connection.
  */
+#include "access/handlers.h"
 #include "base/mem.h"
-#include "engine/handlers.h"
 #include "engine/observe.h"
 #include "net/conn.h"
 #include "net/registry.h"

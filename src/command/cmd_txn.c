@@ -4,11 +4,11 @@
  * keys and of all watched ones in order, compares the watched versions, and
  * runs the queue.
  */
+#include "access/handlers.h"
 #include "base/hash.h"
 #include "engine/ahead.h"
 #include "engine/effect.h"
 #include "engine/execute.h"
-#include "engine/handlers.h"
 #include "engine/lock_set.h"
 #include "engine/observe.h"
 #include "engine/refusal.h"

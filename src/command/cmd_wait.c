@@ -5,10 +5,10 @@
  * server has become a replica, since positions then belong to another log. Only
  * this connection waits. Runs on its loop.
  */
+#include "access/handlers.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/run_clock.h"
-#include "engine/handlers.h"
 #include "engine/request.h"
 #include "journal/journal.h"
 #include "persist/persist.h"

@@ -5,7 +5,7 @@
  */
 #include "command/help.h"
 
-#include "engine/handlers.h"
+#include "access/handlers.h"
 #include "engine/request.h"
 
 static void append_list(struct buf *text, const struct command_arg *args,

@@ -4,8 +4,8 @@
  */
 #include "command/rows.h"
 
+#include "access/handlers.h"
 #include "command/table_args.h"
-#include "engine/handlers.h"
 
 const struct command command_rows[CMD_ID_COUNT] = {
 #define CMD(ident, nm, fn, ...)                                                \

@@ -5,10 +5,10 @@
  */
 #include "conf/conf_print.h"
 
-#include "base/mdoc.h"
 #include "conf/conf.h"
 #include "conf/conf_args.h"
 #include "conf/conf_value.h"
+#include "conf/mdoc.h"
 
 enum { COLUMNS = 79 };
 

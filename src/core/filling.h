@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/lzf.h"
+#include "core/lzf.h"
 #include "core/rdb.h"
 
 /* Reads the array of the next layer, whose fields were accepted before. */

@@ -5,10 +5,10 @@
  */
 #include "core/payload.h"
 
-#include "base/crc64.h"
 #include "base/err.h"
 #include "base/little.h"
 #include "core/codec.h"
+#include "core/crc64.h"
 #include "core/filter.h"
 #include "core/foreign.h"
 #include "core/redisbloom.h"

@@ -7,7 +7,7 @@
  *   9  module id (core/rdb.h: a length), its low 10 bits a version
  *   -  fields (core/redisbloom.c, core/valkeybloom.c), and their end
  *   2  RDB version, little-endian: 10, of valkey-bloom 11
- *   8  CRC-64 of everything before (base/crc64.h), little-endian
+ *   8  CRC-64 of everything before (core/crc64.h), little-endian
  *
  * Hostile bytes; pure, any thread.
  */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/little.h"
-#include "base/lzf.h"
+#include "core/lzf.h"
 
 enum { FORM_6 = 0, FORM_14 = 1, FORM_LONG = 2, BITS_32 = 0x80, BITS_64 = 0x81 };
 

@@ -5,9 +5,9 @@
  */
 #include "engine/txn.h"
 
+#include "access/handlers.h"
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "engine/handlers.h"
 
 #include <stdio.h>
 

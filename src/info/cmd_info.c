@@ -3,7 +3,7 @@
  * INFO [section ...]. Runs on the loop of its connection; the figures are
  * those of the whole server.
  */
-#include "engine/handlers.h"
+#include "access/handlers.h"
 #include "engine/request.h"
 #include "info/info.h"
 

@@ -11,8 +11,8 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/reserve.h"
-#include "base/sparse.h"
 #include "keyspace/expire.h"
+#include "keyspace/sparse.h"
 
 enum {
     SLACK_MIN = 64 * 1024,

@@ -8,9 +8,9 @@
 
 #include "base/buf.h"
 #include "base/longest.h"
-#include "base/pace.h"
 #include "core/codec.h"
 #include "keyspace/keyspace_internal.h"
+#include "keyspace/pace.h"
 
 enum {
     WALK_HOLD_BYTES = 16 << 10,   /* of lines, in one hold */

@@ -3,10 +3,10 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/file_room.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/task.h"
+#include "persist/file_room.h"
 #include "persist/retry.h"
 
 #include <pthread.h>

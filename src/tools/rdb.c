@@ -8,8 +8,8 @@
  */
 #include "tools/rdb.h"
 
-#include "base/crc64.h"
 #include "base/little.h"
+#include "core/crc64.h"
 #include "core/redisbloom.h"
 #include "core/valkeybloom.h"
 

@@ -4,8 +4,8 @@
  */
 #include "tools/rdb_input.h"
 
-#include "base/crc64.h"
-#include "base/lzf.h"
+#include "core/crc64.h"
+#include "core/lzf.h"
 #include "core/rdb.h"
 
 #include <inttypes.h>

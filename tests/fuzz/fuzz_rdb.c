@@ -4,10 +4,10 @@
  * checksum. However it is cut, the same filters come out; a reader stops inside
  * of the bytes, and has a reason.
  */
-#include "base/crc64.h"
 #include "base/err.h"
 #include "base/little.h"
 #include "base/mem.h"
+#include "core/crc64.h"
 #include "target.h"
 #include "tools/rdb.h"
 

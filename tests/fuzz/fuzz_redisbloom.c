@@ -4,10 +4,10 @@
  * are and with the checksum made right. What loads answers, grows, and comes
  * back from what DUMP would return for it.
  */
-#include "base/crc64.h"
 #include "base/err.h"
 #include "base/little.h"
 #include "base/mem.h"
+#include "core/crc64.h"
 #include "core/parts.h"
 #include "core/payload.h"
 #include "foreign.h"

@@ -5,8 +5,8 @@
  */
 #include "core/filling.h"
 
-#include "base/crc64.h"
 #include "base/little.h"
+#include "core/crc64.h"
 #include "core/payload.h"
 #include "help.h"
 #include "help_foreign.h"

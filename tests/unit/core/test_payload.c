@@ -5,9 +5,9 @@
  */
 #include "core/payload.h"
 
-#include "base/crc64.h"
 #include "base/little.h"
 #include "core/codec.h"
+#include "core/crc64.h"
 #include "help.h"
 #include "help_foreign.h"
 

@@ -8,8 +8,8 @@
 
 #include "../core/help_foreign.h"
 #include "../test.h"
-#include "base/crc64.h"
 #include "base/little.h"
+#include "core/crc64.h"
 
 #include <bloomery/bloom.h>
 

@@ -3,7 +3,7 @@
  * Files that can be replaced on a full disk: a full disk is one that reserves
  * nothing any more.
  */
-#include "base/file_room.h"
+#include "persist/file_room.h"
 
 #include "../home.h"
 #include "base/file.h"

@@ -11,7 +11,7 @@
  * for moments; while the thread advises the kernel about a mapping, which may
  * take milliseconds, `busy` keeps others from unmapping it.
  */
-#include "base/sparse.h"
+#include "keyspace/sparse.h"
 
 #include "base/clock.h"
 #include "base/err.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/file_room.h"
+#include "persist/file_room.h"
 
 #include "base/file.h"
 #include "base/mem.h"

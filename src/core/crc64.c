@@ -3,7 +3,7 @@
  * Eight bytes a step, with one table for each (Kounavis and Berry, "Novel
  * Table Lookup-Based Algorithms for High-Performance CRC Generation", 2008).
  */
-#include "base/crc64.h"
+#include "core/crc64.h"
 
 #include "base/little.h"
 

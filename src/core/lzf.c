@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/lzf.h"
+#include "core/lzf.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/pace.h"
+#include "keyspace/pace.h"
 
 #include "base/clock.h"
 

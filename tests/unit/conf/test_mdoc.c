@@ -2,7 +2,7 @@
  *
  * What stands in a man page after a text was printed.
  */
-#include "base/mdoc.h"
+#include "conf/mdoc.h"
 
 #include "../test.h"
 

@@ -3,7 +3,7 @@
  * Mappings with few and with many pages in use. Whether huge pages come is the
  * kernel's matter; when they are asked for is ours.
  */
-#include "base/sparse.h"
+#include "keyspace/sparse.h"
 
 #include "../test.h"
 #include "base/huge.h"

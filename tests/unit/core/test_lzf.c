@@ -2,7 +2,7 @@
  *
  * Literals, copies that overlap, long copies, and damage of every kind.
  */
-#include "base/lzf.h"
+#include "core/lzf.h"
 
 #include "base/mem.h"
 

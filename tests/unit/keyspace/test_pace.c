@@ -3,7 +3,7 @@
  * A thread that runs beside others: it sleeps where they took its processor,
  * and nowhere else.
  */
-#include "base/pace.h"
+#include "keyspace/pace.h"
 
 #include "../test.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/mdoc.h"
+#include "conf/mdoc.h"
 
 #include "base/err.h"
 #include "base/slice.h"

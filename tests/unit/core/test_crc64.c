@@ -2,7 +2,7 @@
  *
  * The check value of the polynomial, and pieces of every length.
  */
-#include "base/crc64.h"
+#include "core/crc64.h"
 
 #include "../test.h"
 

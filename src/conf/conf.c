@@ -19,6 +19,7 @@ static const struct conf_choice loglevels[] = {
 static const struct conf_choice log_formats[] = {
     { "logfmt", LOG_LOGFMT },
     { "json", LOG_JSON },
+    { "legacy", LOG_LOGFMT }, /* Valkey's default */
     { NULL, 0 },
 };
 

@@ -53,17 +53,27 @@ convert_included(struct converting *to, struct slice pattern)
     return done;
 }
 
+/* A comment may have quotes that are not closed. */
+static bool
+is_comment(struct slice line)
+{
+    struct slice word;
+
+    return !slice_next_word(&line, &word) || word.data[0] == '#';
+}
+
 static bool
 convert_line(struct converting *to, struct slice line, struct conf_error *why)
 {
     size_t count;
 
+    if (is_comment(line)) {
+        return true;
+    }
+    to->words[0] = slice_lit("");
     if (!conf_apply_split(line, &to->store, to->words, WORDS_MAX, &count)) {
         conf_error_set(why, "unbalanced quotes, or too many words");
         return false;
-    }
-    if (count == 0 || to->words[0].data[0] == '#') {
-        return true;
     }
     if (slice_is_word(to->words[0], "user")) {
         for (size_t i = 0; i < count; i++) {

@@ -4,8 +4,10 @@
 # charts and pages have them, aclfiles, and redis.conf files.
 
 import os
+import re
 import shlex
 import subprocess
+import tempfile
 
 import pytest
 
@@ -36,7 +38,8 @@ LINES = """
 --unixsocket DIR/x.sock --unixsocketperm 770 --unixsocketgroup root
 --shutdown-on-sigterm save --shutdown-timeout 10
 --shutdown-on-sigterm nosave force
---hide-user-data-from-log yes --loglevel notice
+--slowlog-entry-max-argc 32 --repl-compression 0 --aof-load-corrupt-tail-max-size 0
+--hide-user-data-from-log yes --log-format legacy --log-timestamp-format legacy
 --loadmodule /opt/redis-stack/lib/redisbloom.so
 --loadmodule /usr/lib/redis/modules/redisbloom.so ERROR_RATE 0.004 INITIAL_SIZE 100
 --loadmodule /usr/lib/valkey/libvalkey_bloom.so bloom-capacity 5000 --maxmemory 1gb
@@ -253,6 +256,44 @@ def test_a_redis_conf_becomes_ours(start_server, tmp_path):
     bad = convert(tmp_path / "bad.conf", tmp_path)
     assert bad.returncode == 2 and bad.stdout == ""
     assert "bad.conf:3: maxclients" in bad.stderr, bad.stderr
+
+
+class Valkey(servers.Process):
+    def __init__(self):
+        folder, port = tempfile.mkdtemp(prefix="bloomery-valkey-"), servers.free_port()
+        super().__init__([servers.VALKEY / "valkey-server", "--port", port, "--save", "",
+                          "--dir", folder], port, folder)
+        self.wait_ready()
+
+
+PEERS = {"redis": (servers.REDIS.parents[1], servers.Oracle, servers.oracle_missing),
+         "valkey": (servers.VALKEY, Valkey, servers.valkey_missing)}
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_all_options_of_a_distribution_become_ours(start_server, tmp_path, name):
+    """Its file as it is, and a line for each option that the server knows."""
+    folder, start, missing = PEERS[name]
+    if missing() is not None:
+        pytest.skip(missing())
+    text = (folder / "etc" / name / (name + ".conf")).read_text()
+    text = re.sub(r"/(var/lib|var/log|run)/\w+", str(tmp_path), text)
+    peer = start()
+    try:
+        with peer.conn() as conn:
+            got = [one.decode() for one in conn.call("CONFIG", "GET", "*")]
+    finally:
+        peer.kill()
+        peer.remove()
+    options = dict(zip(got[::2], got[1::2]))
+    assert len(options) > 180
+    options.update(dir=tmp_path, unixsocket=tmp_path / "s", port=6379)
+    text += "".join('%s "%s"\n' % pair for pair in sorted(options.items()))
+    (tmp_path / "stock.conf").write_text(text)
+    made = convert(tmp_path / "stock.conf", tmp_path)
+    assert made.returncode == 0, made.stderr
+    server = start_server(conf=made.stdout)
+    assert config(server, "tcp-backlog") == options["tcp-backlog"]
 
 
 # As the pages about users, Sentinel, exporters, charts and frameworks have them.

@@ -44,14 +44,14 @@ TEST(lines_of_redis_become_sections_notes_and_users)
     struct buf text = { 0 }, users = { 0 };
     struct conf_error error;
 
-    assert_true(convert("# a comment\n\nhz 10\ntimeout 5\n"
+    assert_true(convert("# a server's comment\n\n  #\"\nhz 10\ntimeout 5\n"
                         "requirepass \"a b\"\nuser  bob on >p\n",
                         &text, &users, &error));
     assert_non_null(strstr(text.data, "[network]\nport = 6379\n"));
     assert_non_null(strstr(text.data, "timeout = 5\n"));
     assert_non_null(strstr(text.data, "requirepass = a b\n"));
     assert_non_null(strstr(text.data, "aclfile = /x/users.acl\n"));
-    assert_non_null(strstr(text.data, "r.conf:3: hz does nothing here"));
+    assert_non_null(strstr(text.data, "r.conf:4: hz does nothing here"));
     assert_string_equal("user bob on >p\n", users.data);
     assert_true(convert("port 1\n", &text, &users, &error));
     assert_null(strstr(text.data, "aclfile"));

@@ -142,45 +142,31 @@ parse_same(struct request *req, struct slice value, struct bloom_insert *insert)
                : ERR_BF_INCARNATION_RANGE;
 }
 
-static const struct own_word {
-    const char *word;
-    enum err (*parse)(struct request *req, struct slice value,
-                      struct bloom_insert *insert);
-} own_words[] = {
-    { "ex", parse_ex },
-    { "px", parse_px },
-    { "exat", parse_exat },
-    { "pxat", parse_pxat },
-    { "deletable", parse_deletable },
-    { "ageing", parse_ageing },
-    { "generations", parse_generations },
-    { "hash", parse_hash },
-    { "ifincarnation", parse_same },
+static enum err (*const own_words[INSERT_NAMES])(
+    struct request *req, struct slice value, struct bloom_insert *insert) = {
+    [INSERT_EX] = parse_ex,
+    [INSERT_PX] = parse_px,
+    [INSERT_EXAT] = parse_exat,
+    [INSERT_PXAT] = parse_pxat,
+    [INSERT_DELETABLE] = parse_deletable,
+    [INSERT_AGEING] = parse_ageing,
+    [INSERT_GENERATIONS] = parse_generations,
+    [INSERT_HASH] = parse_hash,
+    [INSERT_IFINCARNATION] = parse_same,
 };
-
-static const struct own_word *
-find_own(struct slice word)
-{
-    for (size_t i = 0; i < sizeof(own_words) / sizeof(own_words[0]); i++) {
-        if (slice_is_word(word, own_words[i].word)) {
-            return &own_words[i];
-        }
-    }
-    return NULL;
-}
 
 enum err
 grammar_own(struct request *req, size_t *at, struct bloom_insert *insert)
 {
-    const struct own_word *own = find_own(req->argv[*at]);
+    unsigned flags;
+    enum insert_name name = insert_word(req->argv[*at], &flags);
+    bool may_end = (flags & INSERT_MAY_END) != 0;
     struct slice value = { NULL, 0 };
-    bool may_end;
     int64_t number;
 
-    if (own == NULL) {
+    if (own_words[name] == NULL) {
         return OK;
     }
-    may_end = (insert_word(req->argv[*at]) & INSERT_MAY_END) != 0;
     insert->has_own = true;
     ++*at;
     if (*at < req->argc &&
@@ -189,7 +175,7 @@ grammar_own(struct request *req, size_t *at, struct bloom_insert *insert)
     } else if (!may_end) {
         return ERR_SYNTAX;
     }
-    return own->parse(req, value, insert);
+    return own_words[name](req, value, insert);
 }
 
 enum err

@@ -133,120 +133,131 @@ parse_layout(struct slice name, uint32_t *ret_kind)
     return ERR_BF_UNKNOWN_ARG;
 }
 
-/* Parses LAYOUT to INCARNATION of a replayed creation, and AT. */
 static enum err
-parse_replayed(struct slice word, struct slice value,
-               struct bloom_insert *insert)
+parse_stripes(struct slice text, uint32_t *ret_stripes)
 {
-    struct bloom_params *params = &insert->params;
     uint64_t stripes = 0;
-    enum err err;
+    enum err err = parse_shape(text, UINT32_MAX, &stripes);
 
-    if (slice_is_word(word, "lines")) {
-        return parse_shape(value, UINT64_MAX, &params->lines);
-    }
-    if (slice_is_word(word, "incarnation")) {
-        return parse_shape(value, UINT64_MAX, &insert->incarnation);
-    }
-    if (slice_is_word(word, "at")) {
-        return parse_shape(value, UINT64_MAX, &insert->at_ms);
-    }
-    if (slice_is_word(word, "fingerprint")) {
-        return hex_parse_u64(value, &params->fingerprint) ? OK
-                                                          : ERR_BF_UNKNOWN_ARG;
-    }
-    if (slice_is_word(word, "layout")) {
-        return parse_layout(value, &params->kind);
-    }
-    if (slice_is_word(word, "growth")) {
-        params->flags = BLOOM_EXPANSION_ZERO;
-        return slice_is_word(value, "0") ? OK : ERR_BF_UNKNOWN_ARG;
-    }
-    if (!slice_is_word(word, "stripes")) {
-        return ERR_BF_UNKNOWN_ARG;
-    }
-    err = parse_shape(value, UINT32_MAX, &stripes);
-    params->stripes = (uint32_t)stripes;
+    *ret_stripes = (uint32_t)stripes;
     return err;
 }
 
+/* Parses the value of a word that only a log may have. */
 static enum err
-parse_valued(const struct request *req, struct slice word, struct slice value,
-             struct bloom_insert *insert)
+parse_replayed(enum insert_name name, struct slice value,
+               struct bloom_insert *insert)
 {
-    if (slice_is_word(word, "error")) {
-        return parse_rate(value, &insert->params.error_rate);
+    struct bloom_params *params = &insert->params;
+
+    switch (name) {
+    case INSERT_STRIPES:
+        return parse_stripes(value, &params->stripes);
+    case INSERT_LINES:
+        return parse_shape(value, UINT64_MAX, &params->lines);
+    case INSERT_INCARNATION:
+        return parse_shape(value, UINT64_MAX, &insert->incarnation);
+    case INSERT_AT:
+        return parse_shape(value, UINT64_MAX, &insert->at_ms);
+    case INSERT_FINGERPRINT:
+        return hex_parse_u64(value, &params->fingerprint) ? OK
+                                                          : ERR_BF_UNKNOWN_ARG;
+    case INSERT_LAYOUT:
+        return parse_layout(value, &params->kind);
+    case INSERT_GROWTH:
+        params->flags = BLOOM_EXPANSION_ZERO;
+        return slice_is_word(value, "0") ? OK : ERR_BF_UNKNOWN_ARG;
+    default:
+        return ERR_BF_UNKNOWN_ARG;
     }
-    if (slice_is_word(word, "capacity")) {
-        return parse_capacity(value, &insert->params.capacity);
-    }
-    if (slice_is_word(word, "expansion")) {
-        return parse_expansion(value, &insert->params.expansion);
-    }
-    if (slice_is_word(word, "tightening")) {
-        return parse_tightening(value, &insert->params.tightening);
-    }
-    if (slice_is_word(word, "seed")) {
-        insert->has_seed = true;
-        return parse_seed(value, &insert->params);
-    }
-    if (slice_is_word(word, "validatescaleto")) {
-        insert->has_target = true;
-        return parse_capacity(value, &insert->target);
-    }
-    return req->obey ? parse_replayed(word, value, insert) : ERR_BF_UNKNOWN_ARG;
 }
 
-/* Returns whether a word needs a value. Without the value it is an arity error;
- * any other word is an unknown argument. */
-static bool
-takes_value(const struct request *req, struct slice word)
+static enum err
+parse_valued(enum insert_name name, struct slice value,
+             struct bloom_insert *insert)
 {
-    unsigned flags = insert_word(word);
+    switch (name) {
+    case INSERT_ERROR:
+        return parse_rate(value, &insert->params.error_rate);
+    case INSERT_CAPACITY:
+        return parse_capacity(value, &insert->params.capacity);
+    case INSERT_EXPANSION:
+        return parse_expansion(value, &insert->params.expansion);
+    case INSERT_TIGHTENING:
+        return parse_tightening(value, &insert->params.tightening);
+    case INSERT_SEED:
+        insert->has_seed = true;
+        return parse_seed(value, &insert->params);
+    case INSERT_TARGET:
+        insert->has_target = true;
+        return parse_capacity(value, &insert->target);
+    default:
+        return parse_replayed(name, value, insert);
+    }
+}
 
-    return (flags & INSERT_VALUE) != 0 &&
-           ((flags & INSERT_LOG) == 0 || req->obey);
+/* Parses the value of a word, which stands at *at. Without a value it is an
+ * arity error; a word that takes none is an unknown argument. */
+static enum err
+take_value(struct request *req, enum insert_name name, unsigned flags,
+           size_t *at, struct bloom_insert *insert)
+{
+    if ((flags & INSERT_VALUE) == 0 ||
+        ((flags & INSERT_LOG) != 0 && !req->obey)) {
+        return ERR_BF_UNKNOWN_ARG;
+    }
+    if (*at == req->argc) {
+        return request_arity_error(req);
+    }
+    return parse_valued(name, req->argv[(*at)++], insert);
+}
+
+/* Takes the word at *at, with its value or all that follow. */
+static enum err
+take_word(struct request *req, size_t *at, struct bloom_insert *insert)
+{
+    unsigned flags;
+    enum insert_name name = insert_word(req->argv[(*at)++], &flags);
+    const struct slice *rest = req->argv + *at;
+    size_t left = req->argc - *at;
+
+    switch (name) {
+    case INSERT_NONSCALING:
+        insert->params.expansion = 0;
+        return OK;
+    case INSERT_NOCREATE:
+        insert->no_create = true;
+        return OK;
+    case INSERT_ITEMS:
+        insert->items = rest;
+        insert->count = left;
+        *at = req->argc;
+        return left > 0 ? OK : request_arity_error(req);
+    case INSERT_PLACED:
+        if (req->obey) {
+            insert->placed = rest;
+            insert->placed_count = left;
+            *at = req->argc;
+            return OK;
+        }
+        return ERR_BF_UNKNOWN_ARG;
+    default:
+        return take_value(req, name, flags, at, insert);
+    }
 }
 
 enum err
 grammar_valkey_insert(struct request *req, struct bloom_insert *insert)
 {
-    size_t at = 2;
+    enum err err = OK;
 
-    while (at < req->argc) {
+    for (size_t at = 2; at < req->argc && err == OK;) {
         size_t before = at;
-        enum err err = grammar_own(req, &at, insert);
-        struct slice word;
 
-        if (err != OK) {
-            return err;
-        }
-        if (at > before) {
-            continue;
-        }
-        word = req->argv[at++];
-        if (slice_is_word(word, "nonscaling")) {
-            insert->params.expansion = 0;
-        } else if (slice_is_word(word, "nocreate")) {
-            insert->no_create = true;
-        } else if (slice_is_word(word, "items")) {
-            insert->items = req->argv + at;
-            insert->count = req->argc - at;
-            return insert->count > 0 ? OK : request_arity_error(req);
-        } else if (req->obey && slice_is_word(word, "placed")) {
-            insert->placed = req->argv + at;
-            insert->placed_count = req->argc - at;
-            return OK;
-        } else if (!takes_value(req, word)) {
-            return ERR_BF_UNKNOWN_ARG;
-        } else if (at == req->argc) {
-            return request_arity_error(req);
-        } else {
-            err = parse_valued(req, word, req->argv[at++], insert);
-            if (err != OK) {
-                return err;
-            }
+        err = grammar_own(req, &at, insert);
+        if (err == OK && at == before) {
+            err = take_word(req, &at, insert);
         }
     }
-    return OK;
+    return err;
 }

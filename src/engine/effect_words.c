@@ -9,44 +9,50 @@
 
 static const struct {
     const char *word;
+    enum insert_name name;
     unsigned flags;
 } words[] = {
-    { "items", INSERT_LIST },
-    { "placed", INSERT_LIST | INSERT_LOG },
-    { "at", INSERT_VALUE | INSERT_LOG | INSERT_TIMED },
-    { "stripes", INSERT_VALUE | INSERT_LOG },
-    { "lines", INSERT_VALUE | INSERT_LOG },
-    { "incarnation", INSERT_VALUE | INSERT_LOG | INSERT_MAKES },
-    { "layout", INSERT_VALUE | INSERT_LOG | INSERT_SHAPE },
-    { "growth", INSERT_VALUE | INSERT_LOG | INSERT_SHAPE },
-    { "fingerprint", INSERT_VALUE | INSERT_LOG | INSERT_KEYED },
-    { "error", INSERT_VALUE },
-    { "capacity", INSERT_VALUE },
-    { "expansion", INSERT_VALUE },
-    { "tightening", INSERT_VALUE },
-    { "seed", INSERT_VALUE },
-    { "validatescaleto", INSERT_VALUE },
-    /* Bloomery's own (bloom/grammar.c). */
-    { "ex", INSERT_VALUE },
-    { "px", INSERT_VALUE },
-    { "exat", INSERT_VALUE },
-    { "pxat", INSERT_VALUE },
-    { "deletable", INSERT_VALUE | INSERT_MAY_END },
-    { "ageing", INSERT_VALUE },
-    { "generations", INSERT_VALUE },
-    { "hash", INSERT_VALUE },
-    { "ifincarnation", INSERT_VALUE },
+    { "items", INSERT_ITEMS, INSERT_LIST },
+    { "placed", INSERT_PLACED, INSERT_LIST | INSERT_LOG },
+    { "at", INSERT_AT, INSERT_VALUE | INSERT_LOG | INSERT_TIMED },
+    { "stripes", INSERT_STRIPES, INSERT_VALUE | INSERT_LOG },
+    { "lines", INSERT_LINES, INSERT_VALUE | INSERT_LOG },
+    { "incarnation", INSERT_INCARNATION,
+      INSERT_VALUE | INSERT_LOG | INSERT_MAKES },
+    { "layout", INSERT_LAYOUT, INSERT_VALUE | INSERT_LOG | INSERT_SHAPE },
+    { "growth", INSERT_GROWTH, INSERT_VALUE | INSERT_LOG | INSERT_SHAPE },
+    { "fingerprint", INSERT_FINGERPRINT,
+      INSERT_VALUE | INSERT_LOG | INSERT_KEYED },
+    { "error", INSERT_ERROR, INSERT_VALUE },
+    { "capacity", INSERT_CAPACITY, INSERT_VALUE },
+    { "expansion", INSERT_EXPANSION, INSERT_VALUE },
+    { "tightening", INSERT_TIGHTENING, INSERT_VALUE },
+    { "seed", INSERT_SEED, INSERT_VALUE },
+    { "validatescaleto", INSERT_TARGET, INSERT_VALUE },
+    { "nonscaling", INSERT_NONSCALING, 0 },
+    { "nocreate", INSERT_NOCREATE, 0 },
+    { "ex", INSERT_EX, INSERT_VALUE },
+    { "px", INSERT_PX, INSERT_VALUE },
+    { "exat", INSERT_EXAT, INSERT_VALUE },
+    { "pxat", INSERT_PXAT, INSERT_VALUE },
+    { "deletable", INSERT_DELETABLE, INSERT_VALUE | INSERT_MAY_END },
+    { "ageing", INSERT_AGEING, INSERT_VALUE },
+    { "generations", INSERT_GENERATIONS, INSERT_VALUE },
+    { "hash", INSERT_HASH, INSERT_VALUE },
+    { "ifincarnation", INSERT_IFINCARNATION, INSERT_VALUE },
 };
 
-unsigned
-insert_word(struct slice word)
+enum insert_name
+insert_word(struct slice word, unsigned *ret_flags)
 {
+    *ret_flags = 0;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (slice_is_word(word, words[i].word)) {
-            return words[i].flags;
+            *ret_flags = words[i].flags;
+            return words[i].name;
         }
     }
-    return 0;
+    return INSERT_UNKNOWN;
 }
 
 /* Returns how many words a word and its value are. */
@@ -80,8 +86,9 @@ insert_words_of(const struct slice *argv, size_t argc)
     struct insert_words found = { .list = argc };
 
     for (size_t at = 2; at < argc;) {
-        unsigned flags = insert_word(argv[at]);
+        unsigned flags;
 
+        (void)insert_word(argv[at], &flags);
         found.flags |= flags;
         if (at + 1 < argc) {
             note_value(&found, flags, at + 1);
@@ -126,9 +133,11 @@ plain_insert(struct slice *to, const struct slice *argv, size_t argc)
     size_t at = 2;
 
     while (at < found.list) {
-        unsigned flags = insert_word(argv[at]);
-        size_t one = step(argv, argc, at, flags);
+        unsigned flags;
+        size_t one;
 
+        (void)insert_word(argv[at], &flags);
+        one = step(argv, argc, at, flags);
         if ((flags & INSERT_LOG) == 0) {
             count += put_words(to + count, argv + at, one);
         }

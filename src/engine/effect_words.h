@@ -25,9 +25,40 @@ enum insert_flags {
     INSERT_KEYED = 128  /* the value is the fingerprint of a secret */
 };
 
-/* Returns the flags of a word of BF.INSERT, or 0: it has none, or is unknown.
- */
-unsigned insert_word(struct slice word);
+enum insert_name {
+    INSERT_UNKNOWN,
+    INSERT_ITEMS,
+    INSERT_PLACED,
+    INSERT_AT,
+    INSERT_STRIPES,
+    INSERT_LINES,
+    INSERT_INCARNATION,
+    INSERT_LAYOUT,
+    INSERT_GROWTH,
+    INSERT_FINGERPRINT,
+    INSERT_ERROR,
+    INSERT_CAPACITY,
+    INSERT_EXPANSION,
+    INSERT_TIGHTENING,
+    INSERT_SEED,
+    INSERT_TARGET, /* VALIDATESCALETO */
+    INSERT_NONSCALING,
+    INSERT_NOCREATE,
+    /* Bloomery's own words (bloom/grammar.c) are the last. */
+    INSERT_EX,
+    INSERT_PX,
+    INSERT_EXAT,
+    INSERT_PXAT,
+    INSERT_DELETABLE,
+    INSERT_AGEING,
+    INSERT_GENERATIONS,
+    INSERT_HASH,
+    INSERT_IFINCARNATION,
+    INSERT_NAMES
+};
+
+/* Returns the name of a word of BF.INSERT, and its flags. */
+enum insert_name insert_word(struct slice word, unsigned *ret_flags);
 
 /* A BF.INSERT of a log. */
 struct insert_words {

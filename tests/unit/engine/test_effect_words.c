@@ -75,12 +75,17 @@ TEST(an_insert_is_told_by_its_words)
                                   slice_lit("DELETABLE"), slice_lit("PLACED"),
                                   slice_lit("+"),         slice_lit("at") };
     struct insert_words found = insert_words_of(argv, 6);
+    unsigned flags = 1;
 
     assert_int_equal(found.list, 3);
     assert_true(found.placed);
     assert_int_equal(found.flags & (INSERT_MAKES | INSERT_TIMED), 0);
     assert_int_equal(insert_words_of(argv, 3).list, 3);
-    assert_int_equal(insert_word(slice_lit("LAYOUT")),
-                     INSERT_VALUE | INSERT_LOG | INSERT_SHAPE);
-    assert_int_equal(insert_word(slice_lit("nonscaling")), 0);
+    assert_int_equal(insert_word(slice_lit("LAYOUT"), &flags), INSERT_LAYOUT);
+    assert_int_equal(flags, INSERT_VALUE | INSERT_LOG | INSERT_SHAPE);
+    assert_int_equal(insert_word(slice_lit("nonscaling"), &flags),
+                     INSERT_NONSCALING);
+    assert_int_equal(flags, 0);
+    assert_int_equal(insert_word(slice_lit("lay"), &flags), INSERT_UNKNOWN);
+    assert_int_equal(flags, 0);
 }

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "engine/request.h"
 #include "info/info_memory.h"
+#include "info/info_put.h"
 
 enum { REPORT_BYTES_MAX = 1 << 20 };
 
@@ -143,13 +144,9 @@ static void
 append_bytes(struct buf *text, uint64_t bytes)
 {
     static const char *const units[] = { "bytes", "KB", "MB", "GB", "TB" };
-    double value = (double)bytes;
-    size_t unit = 0;
+    unsigned unit;
+    double value = info_put_scaled(bytes, 4, &unit);
 
-    while (value >= 1024 && unit < 4) {
-        value /= 1024;
-        unit++;
-    }
     buf_printf(text, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
 }
 

@@ -16,6 +16,7 @@
 #include "info/info_commands.h"
 #include "info/info_memory.h"
 #include "info/info_persist.h"
+#include "info/info_process.h"
 #include "info/info_put.h"
 #include "info/info_replication.h"
 #include "measure/sampler.h"
@@ -24,7 +25,6 @@
 
 #include <bloomery_version.h>
 #include <inttypes.h>
-#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -121,10 +121,11 @@ write_listeners(const struct conf *conf, struct buf *text)
 static void
 write_server(const struct service *service, struct buf *text)
 {
-    uint64_t up_s = (clock_mono_ns() - service->started_mono_ns) / 1000000000U;
     const char *mode = service->cluster != NULL ? "cluster" : "standalone";
+    struct info_process process;
     struct utsname os;
 
+    info_process_get(service, &process);
     if (dialect_is_redis(service)) {
         info_put_text(text, "redis_version", INFO_REDIS_VERSION);
     } else { /* the Redis that Valkey says it is like */
@@ -152,8 +153,8 @@ write_server(const struct service *service, struct buf *text)
                                    ? service->conf->port
                                    : service->conf->tls_port));
     info_put_number(text, "server_time_usec", clock_wall_us());
-    info_put_number(text, "uptime_in_seconds", up_s);
-    info_put_number(text, "uptime_in_days", up_s / 86400);
+    info_put_number(text, "uptime_in_seconds", process.up_s);
+    info_put_number(text, "uptime_in_days", process.up_s / 86400);
     info_put_text(text, "executable", service->executable);
     info_put_text(text, "config_file", service->config_file);
     info_put_number(text, "io_threads_active", service->threads > 1);
@@ -283,26 +284,16 @@ put_us(struct buf *text, const char *name, uint64_t us)
 }
 
 static void
-put_time(struct buf *text, const char *name, struct timeval time)
-{
-    put_us(text, name,
-           (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_usec);
-}
-
-static void
 write_cpu(const struct service *service, struct buf *text)
 {
     struct sampler_cpu main_thread = sampler_main_thread(service->sampler);
-    struct rusage self, children;
+    struct info_process process;
 
-    if (getrusage(RUSAGE_SELF, &self) != 0 ||
-        getrusage(RUSAGE_CHILDREN, &children) != 0) {
-        return;
-    }
-    put_time(text, "used_cpu_sys", self.ru_stime);
-    put_time(text, "used_cpu_user", self.ru_utime);
-    put_time(text, "used_cpu_sys_children", children.ru_stime);
-    put_time(text, "used_cpu_user_children", children.ru_utime);
+    info_process_get(service, &process);
+    put_us(text, "used_cpu_sys", process.system_us);
+    put_us(text, "used_cpu_user", process.user_us);
+    put_us(text, "used_cpu_sys_children", process.children_system_us);
+    put_us(text, "used_cpu_user_children", process.children_user_us);
     put_us(text, "used_cpu_sys_main_thread", main_thread.system_us);
     put_us(text, "used_cpu_user_main_thread", main_thread.user_us);
 }

@@ -49,22 +49,26 @@ info_put_text(struct buf *text, const char *name, const char *value)
     buf_append(text, "\r\n", 2);
 }
 
+double
+info_put_scaled(uint64_t bytes, unsigned last, unsigned *ret_unit)
+{
+    double value = (double)bytes;
+
+    for (*ret_unit = 0; value >= 1024 && *ret_unit < last; ++*ret_unit) {
+        value /= 1024;
+    }
+    return value;
+}
+
 void
 info_put_human(struct buf *text, const char *name, uint64_t bytes)
 {
     static const char units[] = "BKMGTPE";
-    double value = (double)bytes;
-    unsigned unit = 0;
+    unsigned unit;
+    double value = info_put_scaled(bytes, sizeof(units) - 2, &unit);
 
-    while (value >= 1024 && unit + 2 < sizeof(units)) {
-        value /= 1024;
-        unit++;
-    }
-    if (unit == 0) {
-        buf_printf(text, "%s_human:%" PRIu64 "B\r\n", name, bytes);
-    } else {
-        buf_printf(text, "%s_human:%.2f%c\r\n", name, value, units[unit]);
-    }
+    buf_printf(text, unit == 0 ? "%s_human:%.0f%c\r\n" : "%s_human:%.2f%c\r\n",
+               name, value, units[unit]);
 }
 
 void

@@ -22,6 +22,10 @@ void info_put_zeros(struct buf *text, const char *const *names, size_t count);
 /* Writes a text of any length; NULL is empty. */
 void info_put_text(struct buf *text, const char *name, const char *value);
 
+/* Returns the bytes in the largest of the units 1, 1024, ... of which they have
+ * one; `last` is the last one. */
+double info_put_scaled(uint64_t bytes, unsigned last, unsigned *ret_unit);
+
 /* Writes "943.38K" under the name with _human appended; info_put_bytes writes
  * the plain number before it. */
 void info_put_human(struct buf *text, const char *name, uint64_t bytes);

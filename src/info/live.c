@@ -11,6 +11,7 @@
 #include "info/info_cluster.h"
 #include "info/info_memory.h"
 #include "info/info_persist.h"
+#include "info/info_process.h"
 #include "info/info_put.h"
 #include "info/json.h"
 #include "info/links.h"
@@ -18,7 +19,6 @@
 
 #include <bloomery_version.h>
 #include <stdio.h>
-#include <sys/resource.h>
 
 enum { BUCKETS_A_GROUP = 8 /* of 32 for each doubling of the time */ };
 
@@ -33,12 +33,6 @@ live_page(void)
 
 /* ---- the server ---------------------------------------------------------- */
 
-static uint64_t
-us_of(struct timeval time)
-{
-    return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_usec;
-}
-
 static void
 put_metric(struct json *to, const char *name, enum metric metric)
 {
@@ -49,20 +43,18 @@ static void
 put_server(const struct service *service, struct json *to,
            const struct persist_info *persist)
 {
-    struct rusage usage;
+    struct info_process process;
 
+    info_process_get(service, &process);
     json_text(to, "version", slice_lit(BLOOMERY_VERSION));
     json_text(to, "dialect",
               slice_of(dialect_is_redis(service) ? "redis" : "valkey"));
     json_count(to, "mono_us", clock_mono_ns() / 1000);
-    json_count(to, "uptime_s",
-               (clock_mono_ns() - service->started_mono_ns) / 1000000000);
+    json_count(to, "uptime_s", process.up_s);
     json_count(to, "threads", service->threads);
     json_bool(to, "loading", atomic_load(&service->loading));
     json_number(to, "loading_percent", persist->loading_percent);
-    if (getrusage(RUSAGE_SELF, &usage) == 0) {
-        json_count(to, "cpu_us", us_of(usage.ru_utime) + us_of(usage.ru_stime));
-    }
+    json_count(to, "cpu_us", process.user_us + process.system_us);
 }
 
 static void

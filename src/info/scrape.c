@@ -12,28 +12,23 @@
 #include "engine/dialect.h"
 #include "info/info_commands.h"
 #include "info/info_memory.h"
+#include "info/info_process.h"
 #include "measure/slowlog.h"
 
 #include <bloomery_version.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/resource.h>
 
 enum { FIRST_BITS = 6, LAST_BITS = 30, BITS_STEP = 2 };
 
 /* ---- the server ---------------------------------------------------------- */
 
-static uint64_t
-ns_of(struct timeval time)
-{
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_usec * 1000;
-}
-
 static void
 write_server(const struct service *service, struct expose *to)
 {
-    struct rusage usage;
+    struct info_process process;
 
+    info_process_get(service, &process);
     expose_family(to, "build_info", EXPOSE_GAUGE, "",
                   "Always 1. The labels have the version and the dialect.");
     expose_label(to, "version", slice_lit(BLOOMERY_VERSION));
@@ -46,14 +41,12 @@ write_server(const struct service *service, struct expose *to)
     expose_one(to, "threads", "", "Event loops.", service->threads);
     expose_one(to, "loading", "", "1 while the server loads its data.",
                atomic_load(&service->loading));
-    if (getrusage(RUSAGE_SELF, &usage) == 0) {
-        expose_family(to, "cpu", EXPOSE_COUNTER, "seconds",
-                      "Processor time of the process.");
-        expose_label(to, "mode", slice_lit("user"));
-        expose_ns(to, ns_of(usage.ru_utime));
-        expose_label(to, "mode", slice_lit("system"));
-        expose_ns(to, ns_of(usage.ru_stime));
-    }
+    expose_family(to, "cpu", EXPOSE_COUNTER, "seconds",
+                  "Processor time of the process.");
+    expose_label(to, "mode", slice_lit("user"));
+    expose_ns(to, process.user_us * 1000);
+    expose_label(to, "mode", slice_lit("system"));
+    expose_ns(to, process.system_us * 1000);
     expose_one_ns(to, "longest_handler",
                   "Longest time of a command's handler since the last reset; 0 "
                   "below 0.0002.",

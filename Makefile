@@ -259,7 +259,8 @@ TEXTS    := $(UNITS) $(SHELLS) \
 	packaging/man/bloomery-journal.5:share/man/man5/bloomery-journal.5 \
 	packaging/man/bloomery.conf.5:share/man/man5/bloomery.conf.5 \
 	packaging/prometheus/bloomery.rules.yml:share/bloomery/prometheus/bloomery.rules.yml \
-	packaging/grafana/bloomery.json:share/bloomery/grafana/bloomery.json
+	packaging/grafana/bloomery.json:share/bloomery/grafana/bloomery.json \
+	packaging/conf/bloomery.conf:share/bloomery/bloomery.conf
 # The pages for users and the files that they show, in the layout of the sources. The
 # links to other files become text.
 DOCS     := README.md SECURITY.md CHANGELOG.md bench/RESULTS.md $(wildcard packaging/doc/*.md)
@@ -283,8 +284,9 @@ build/systemd/bloomery@.service: packaging/systemd/bloomery.service packaging/sy
 install: $(SERVER) $(CHECK) $(LOAD) build/systemd/bloomery@.service install-library install-doc ## Install under DESTDIR and PREFIX
 	$(foreach f,$(BINARIES),$(call PUT,755,$(subst :, ,$f))$(NEWLINE)	)
 	$(foreach f,$(TEXTS),$(call PUT_TEXT,$(subst :, ,$f))$(NEWLINE)	)
-	test -e $(DESTDIR)$(SYSCONFDIR)/bloomery/bloomery.conf || install -D -m 640 \
-	  conf/bloomery.conf $(DESTDIR)$(SYSCONFDIR)/bloomery/bloomery.conf
+	install -d $(DESTDIR)$(SYSCONFDIR)/bloomery/conf.d
+	test -e $(DESTDIR)$(SYSCONFDIR)/bloomery/bloomery.conf || install -m 640 \
+	  $(DESTDIR)$(PREFIX)/share/bloomery/bloomery.conf $(DESTDIR)$(SYSCONFDIR)/bloomery/bloomery.conf
 
 install-library: library ## Install only libbloomery
 	$(foreach f,$(LIBRARY),$(call PUT,644,$(subst :, ,$f))$(NEWLINE)	)
@@ -329,7 +331,17 @@ rpm: deps-rpm ## Build the RPM packages, in build/rpm
 	  -D '_topdir $(CURDIR)/build/rpm' -D 'bloomery_version $(VERSION)' packaging/rpm/bloomery.spec
 	tests/rpm build/rpm
 
-deb-check: deb deps-deb-check ## Install, upgrade and remove the packages in a new root, as root
+# Version 1.0.0, from which upgrades are tested. A copy without its commit has none.
+OLD        := build/1.0.0
+OLD_COMMIT := 0cd6fc5f
+OLD_MAKE    = env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u WERROR -u CI $(MAKE) -C $(OLD)
+$(OLD)/Makefile:
+	rm -rf $(OLD) && mkdir -p $(OLD)
+	git archive $(OLD_COMMIT) | tar -x -m -C $(OLD)
+$(OLD)/build/deb: $(OLD)/Makefile
+	$(OLD_MAKE) deb > $(OLD)/deb.log 2>&1 || { tail -n 40 $(OLD)/deb.log; rm -rf $@; exit 1; }
+
+deb-check: deb deps-deb-check $(if $(shell git cat-file -t $(OLD_COMMIT) 2> /dev/null),$(OLD)/build/deb) ## Install, upgrade and remove the packages in a new root, as root
 	tests/debian
 
 # ---- tests -------------------------------------------------------------------
@@ -492,7 +504,7 @@ lint: $(STAMP) ## Check layers, mirrored tests, names of forbidden calls, clang-
 	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
 	  -std=c11 -D_GNU_SOURCE -Isrc -Iinclude -I$(dir $(STAMP)) \
 	  -Xclang -analyzer-config -Xclang max-nodes=$(NODES)
-	shellcheck .ci/run packaging/release/version packaging/debian/tests/removes packaging/debian/tests/serves tests/abi tests/circles tests/coverage tests/debian tests/deps tests/lint tests/packages tests/peers tests/rpm tests/units tests/unused packaging/completion/bloomery.bash
+	shellcheck .ci/run packaging/release/version packaging/debian/bloomery-server.postinst packaging/debian/tests/removes packaging/debian/tests/serves tests/abi tests/circles tests/coverage tests/debian tests/deps tests/lint tests/packages tests/peers tests/rpm tests/units tests/unused packaging/completion/bloomery.bash
 	$(PYTHON) -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py
 
 format: ## Format all C files

@@ -345,6 +345,14 @@ load_one(const struct reading *outer, const char *path)
     return done;
 }
 
+/* Stops glob(): nonzero. A folder that is not there has no files. */
+static int
+fail_folder(const char *path, int error)
+{
+    (void)path;
+    return error != ENOENT;
+}
+
 /* Reads the files that a line `include = PATTERN` means, by name. As in Redis,
  * a pattern may match nothing, but a file must be there. */
 static bool
@@ -362,7 +370,7 @@ load_included(struct reading *reading, struct slice pattern)
         return !reading->failed;
     }
     text = mem_copy_text(pattern);
-    error = glob(text, 0, NULL, &found);
+    error = glob(text, 0, fail_folder, &found);
     if (error == GLOB_NOMATCH && strpbrk(text, "*?[") == NULL) {
         reading->failed = !load_one(reading, text);
     } else if (error != 0 && error != GLOB_NOMATCH) {

@@ -96,22 +96,31 @@ is_word(const char *text, const char *word, const char *other)
     return strcmp(text, word) == 0 || strcmp(text, other) == 0;
 }
 
+/* Returns whether a first argument names the configuration file. */
+static bool
+is_file(const char *word)
+{
+    return word[0] != '-' || word[1] == '\0';
+}
+
 /* Finds an argument that asks for output instead of a server. It must be the
- * first one: elsewhere it may be a value. */
+ * first one: elsewhere it may be a value. --help and --version may also follow
+ * FILE, which the entrypoint of a container gives. */
 static enum conf_action
 find_action(int argc, char **argv, struct conf_args *args)
 {
     static const char print[] = "--print=";
     static const char ping[] = "--ping";
     size_t ping_len = sizeof(ping) - 1;
+    int at = argc > 2 && is_file(argv[1]) ? 2 : 1;
 
     if (argc < 2) {
         return CONF_ACTION_RUN;
     }
-    if (is_word(argv[1], "--help", "-h")) {
+    if (is_word(argv[at], "--help", "-h")) {
         return CONF_ACTION_HELP;
     }
-    if (is_word(argv[1], "--version", "-v")) {
+    if (is_word(argv[at], "--version", "-v")) {
         return CONF_ACTION_VERSION;
     }
     if (strcmp(argv[1], "--plan") == 0) {
@@ -276,7 +285,7 @@ conf_args_load(struct conf *conf, struct conf *ret_given, int argc, char **argv,
         *ret_args = args;
         return true;
     }
-    if (argc > from && (argv[from][0] != '-' || argv[from][1] == '\0')) {
+    if (argc > from && is_file(argv[from])) {
         args.file = argv[from++];
     }
     words.source = (struct conf_source){

@@ -37,7 +37,7 @@ def test_the_version_is_the_same_everywhere():
     stamp = (TOP / "build/include/bloomery_version.h").read_text()
     built = re.fullmatch(r'#define BLOOMERY_VERSION "(\S+)"\n', stamp).group(1)
     assert re.fullmatch(re.escape(VERSION) + r"(\+\d+\.g[0-9a-f]{7})?", built)
-    for words in ([],):
+    for words in ([], ["/nowhere.conf"], ["-"]):
         assert server(*words, "--version")[1].splitlines()[0] == "bloomery-server " + built
         assert server(*words, "--help")[1].startswith("Usage: bloomery-server ")
     changes = (TOP / "CHANGELOG.md").read_text()

@@ -332,6 +332,9 @@ TEST(help_version_and_print_are_left_to_the_caller)
     } cases[] = {
         { { "--help" }, CONF_ACTION_HELP, NULL },
         { { "-h" }, CONF_ACTION_HELP, NULL },
+        { { "server.conf", "--help" }, CONF_ACTION_HELP, NULL },
+        { { "server.conf", "--version" }, CONF_ACTION_VERSION, NULL },
+        { { "-", "-v" }, CONF_ACTION_VERSION, NULL },
         { { "--version" }, CONF_ACTION_VERSION, NULL },
         { { "-v" }, CONF_ACTION_VERSION, NULL },
         { { "--print=options" }, CONF_ACTION_PRINT, "options" },

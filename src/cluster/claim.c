@@ -92,7 +92,7 @@ ask_source(struct sidecar *sidecar, enum sidecar_question question)
         sidecar, (struct sidecar_ask){
                      .question = question,
                      .node = claim->source,
-                     .set = &claim->set,
+                     .set = sidecar_claimed(sidecar),
                      .epoch = claim->raised > 0 ? claim->raised - 1 : 0,
                      .surveyed = claim->surveyed,
                      .known = claim->known });
@@ -133,18 +133,32 @@ static void
 kept(struct sidecar *sidecar, uint64_t now_ms)
 {
     struct claim *claim = &sidecar->claim;
+    struct slot_set set = *sidecar_claimed(sidecar);
 
     sidecar_hold_claim(sidecar);
     if (strcmp(claim->source, sidecar->own->node) != 0) {
         sidecar->cutover_ms = now_ms - claim->held_ms;
         log_notice("cluster.claim", "has taken slots over",
-                   "slots=%u from=%s cutover_ms=%llu",
-                   slot_set_count(&claim->set), claim->source,
-                   (unsigned long long)sidecar->cutover_ms);
+                   "slots=%u from=%s cutover_ms=%llu", slot_set_count(&set),
+                   claim->source, (unsigned long long)sidecar->cutover_ms);
     }
     enter(sidecar, CLAIM_NONE, now_ms);
-    slot_set_subtract(&claim->set, &claim->given);
-    sidecar_serve(sidecar, &claim->set);
+    slot_set_foreach (&set, slot) {
+        if (sidecar->slots[slot].given) {
+            slot_set_remove(&set, slot);
+            sidecar_enter_open(sidecar, slot);
+        }
+    }
+    sidecar_serve(sidecar, &set);
+}
+
+/* These slots are not on their way to us any more, but ours. */
+static void
+leave_claim(struct sidecar *sidecar, const struct slot_set *left)
+{
+    slot_set_foreach (left, slot) {
+        sidecar_enter_open(sidecar, slot);
+    }
 }
 
 /* Adds slots of which another daemon may have newer data than we. */
@@ -166,11 +180,11 @@ lead(struct sidecar *sidecar, uint64_t now_ms)
 
     memset(&others, 0, sizeof(others));
     add_outdated(sidecar, &others);
-    slot_set_subtract(&sidecar->claim.set, &others);
-    slot_set_intersect(&sidecar->claim.set, &sidecar->owned);
+    slot_set_intersect(&others, sidecar_claimed(sidecar));
+    leave_claim(sidecar, &others);
     memcpy(sidecar->claim.was, sidecar->own->history,
            sizeof(sidecar->claim.was));
-    sidecar_wait_lead(sidecar, &sidecar->claim.set);
+    sidecar_wait_lead(sidecar, sidecar_claimed(sidecar));
     sidecar->hooks.lead(sidecar->hooks.ctx);
     sidecar->role = SIDECAR_LEADS;
     keep_holdings(sidecar, now_ms);
@@ -181,16 +195,17 @@ static void
 fail_claim(struct sidecar *sidecar, const char *reason, uint64_t now_ms)
 {
     struct claim *claim = &sidecar->claim;
+    struct slot_set set = *sidecar_claimed(sidecar);
 
     log_warn("cluster.claim", "could not take slots over",
-             "slots=%u from=%s while=%s reason=\"%s\"",
-             slot_set_count(&claim->set), claim->source,
-             claim_name(claim->state), reason);
-    slot_set_foreach (&claim->set, slot) {
+             "slots=%u from=%s while=%s reason=\"%s\"", slot_set_count(&set),
+             claim->source, claim_name(claim->state), reason);
+    slot_set_foreach (&set, slot) {
         sidecar->slots[slot].source = PEER_NONE;
         sidecar->slots[slot].wanted_round =
             sidecar->survey.rounds + (sidecar->survey.open > 0);
     }
+    leave_claim(sidecar, &set);
     claim->not_until = now_ms + CLAIM_RETRY_MS;
     enter(sidecar, CLAIM_NONE, now_ms);
     survey_hurry(sidecar);
@@ -203,10 +218,12 @@ fenced(struct sidecar *sidecar, const struct sidecar_answer *answer,
        uint64_t now_ms)
 {
     struct claim *claim = &sidecar->claim;
+    struct slot_set left = *sidecar_claimed(sidecar);
 
     memcpy(claim->history, answer->history, sizeof(claim->history));
     claim->position = answer->position;
-    slot_set_intersect(&claim->set, answer->granted);
+    slot_set_subtract(&left, answer->granted);
+    leave_claim(sidecar, &left);
     enter(sidecar, CLAIM_DRAINS, now_ms);
     claim->round = sidecar->survey.rounds + (sidecar->survey.open > 0);
     if (!claim->hand_off) {
@@ -269,7 +286,7 @@ pull(struct sidecar *sidecar)
     sidecar->claim.near = false;
     sidecar->claim.intention = sidecar_keep(sidecar);
     sidecar->hooks.pull(sidecar->hooks.ctx, sidecar->claim.source,
-                        &sidecar->claim.set);
+                        sidecar_claimed(sidecar));
 }
 
 /* The source had no keys. Keys that are here are of an earlier copy. */
@@ -277,7 +294,7 @@ static void
 fenced_empty(struct sidecar *sidecar, const struct sidecar_answer *answer,
              uint64_t now_ms)
 {
-    if (sidecar->hooks.has_keys(sidecar->hooks.ctx, &sidecar->claim.set)) {
+    if (sidecar->hooks.has_keys(sidecar->hooks.ctx, sidecar_claimed(sidecar))) {
         pull(sidecar);
         fenced(sidecar, answer, now_ms);
     } else {
@@ -362,6 +379,7 @@ void
 claim_cancel(struct sidecar *sidecar)
 {
     struct claim *claim = &sidecar->claim;
+    struct slot_set set = *sidecar_claimed(sidecar);
 
     if (!claim->hand_off &&
         (claim->state == CLAIM_PULLS || claim->state == CLAIM_FENCES ||
@@ -370,26 +388,24 @@ claim_cancel(struct sidecar *sidecar)
     }
     claim->number = 0;
     claim->state = CLAIM_NONE;
+    leave_claim(sidecar, &set);
     sidecar->changed = true;
 }
 
 void
-claim_drop(struct sidecar *sidecar, const struct slot_set *lost,
-           uint64_t now_ms)
+claim_drop(struct sidecar *sidecar, const struct slot_set *claimed,
+           const struct slot_set *lost, uint64_t now_ms)
 {
     struct claim *claim = &sidecar->claim;
-    struct slot_set copied = claim->set;
 
-    if (claim->state == CLAIM_NONE || !slot_set_intersects(&claim->set, lost)) {
+    if (!slot_set_intersects(claimed, lost) || claim->state == CLAIM_KEEPS ||
+        claim->hand_off) {
         return;
     }
-    if (claim->state == CLAIM_KEEPS || claim->hand_off) {
-        slot_set_subtract(&claim->set, lost);
-    } else { /* the source was asked for all of them, or a pull fetches them */
-        claim_cancel(sidecar);
-        if (claim->copied) {
-            sidecar_give_leave(sidecar, &copied, now_ms);
-        }
+    /* The source was asked for all of them, or a pull fetches them. */
+    claim_cancel(sidecar);
+    if (claim->copied) {
+        sidecar_give_leave(sidecar, claimed, now_ms);
     }
 }
 
@@ -397,14 +413,21 @@ claim_drop(struct sidecar *sidecar, const struct slot_set *lost,
 
 /* Begins a claim. Nothing of the one before counts any more. */
 static void
-begin_claim(struct sidecar *sidecar, const char *source,
-            const struct slot_set *set)
+begin_claim(struct sidecar *sidecar, const char *source)
 {
     struct claim *claim = &sidecar->claim;
 
     CHECK(claim->state == CLAIM_NONE && source != claim->source);
-    *claim = (struct claim){ .set = *set };
+    *claim = (struct claim){ .state = CLAIM_NONE };
     (void)snprintf(claim->source, sizeof(claim->source), "%s", source);
+}
+
+static void
+enter_claim(struct sidecar *sidecar, const struct slot_set *set)
+{
+    slot_set_foreach (set, slot) {
+        sidecar_enter(sidecar, slot, PHASE_CLAIMED);
+    }
 }
 
 /* Follows the source, if it is not the daemon that we follow now: our node may
@@ -436,7 +459,8 @@ claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms)
         }
     }
     follow_source(sidecar);
-    begin_claim(sidecar, sidecar->own->follows, &set);
+    begin_claim(sidecar, sidecar->own->follows);
+    enter_claim(sidecar, &set);
     claim->hand_off = true;
     from = sidecar_peer_of(sidecar, claim->source);
     slot_set_foreach (&set, slot) {
@@ -472,8 +496,7 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
         return WANT_WAITS;
     }
     if (sidecar_is_fallen(sidecar, slot) &&
-        (!patient || !sidecar->topology->ok ||
-         !slot_set_has(&sidecar->forced, slot))) {
+        (!patient || !sidecar->topology->ok || !sidecar->slots[slot].forced)) {
         /* Or our node has not heard yet that another one owns it. */
         return patient ? WANT_MISSING : WANT_WAITS;
     }
@@ -495,7 +518,7 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
         return WANT_KEEP;
     }
     sidecar->slots[slot].source = holder->peer;
-    slot_set_add(&sidecar->surveyed, slot);
+    sidecar->slots[slot].surveyed = true;
     return WANT_CLAIM;
 }
 
@@ -513,7 +536,7 @@ may_be_fenced(const struct sidecar *sidecar, unsigned slot)
 static enum want
 decide(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
-    bool fenced = slot_set_has(&sidecar->fenced, slot);
+    bool fenced = sidecar->slots[slot].fenced;
 
     if (fenced &&
         now_ms - sidecar->slots[slot].fenced_ms < sidecar->options.fence_ms) {
@@ -525,7 +548,7 @@ decide(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
         return WANT_SERVE;
     }
     if (sidecar->slots[slot].source != PEER_NONE &&
-        !slot_set_has(&sidecar->surveyed, slot)) {
+        !sidecar->slots[slot].surveyed) {
         return WANT_CLAIM;
     }
     if (sidecar->survey.rounds <= sidecar->slots[slot].wanted_round) {
@@ -563,19 +586,18 @@ pick(struct sidecar *sidecar, uint64_t now_ms)
     if (!slot_set_is_empty(&sets[WANT_SERVE])) {
         sidecar_serve(sidecar, &sets[WANT_SERVE]);
     }
-    if (!slot_set_equal(&sidecar->missing, &sets[WANT_MISSING])) {
-        sidecar->missing = sets[WANT_MISSING];
-        sidecar->changed = true;
-    }
-    sidecar_note_fallen(sidecar);
+    slot_set_subtract(&wanted, &sets[WANT_SERVE]);
+    sidecar_set_missing(sidecar, &wanted, &sets[WANT_MISSING]);
     if (!slot_set_is_empty(&sets[WANT_KEEP])) {
-        begin_claim(sidecar, sidecar->own->node, &sets[WANT_KEEP]);
-        sidecar_separate_raised(sidecar);
+        begin_claim(sidecar, sidecar->own->node);
+        sidecar_separate_raised(sidecar, &sets[WANT_KEEP]);
+        enter_claim(sidecar, &sets[WANT_KEEP]);
         keep_holdings(sidecar, now_ms);
     } else if (source != PEER_NONE) {
-        begin_claim(sidecar, sidecar->peers[source].id, &sets[WANT_CLAIM]);
-        survey_separate(sidecar);
-        sidecar_separate_raised(sidecar);
+        begin_claim(sidecar, sidecar->peers[source].id);
+        survey_separate(sidecar, &sets[WANT_CLAIM]);
+        sidecar_separate_raised(sidecar, &sets[WANT_CLAIM]);
+        enter_claim(sidecar, &sets[WANT_CLAIM]);
         enter(sidecar, CLAIM_ASKS, now_ms);
         ask_source(sidecar, SIDECAR_ASK_FENCE_EMPTY);
     }
@@ -604,7 +626,7 @@ may_lead(struct sidecar *sidecar, uint64_t now_ms)
     return is_patient(sidecar, now_ms) ||
            (has_drained(sidecar) &&
             (!claim->passed ||
-             survey_is_clear(sidecar, claim->round, &claim->set)));
+             survey_is_clear(sidecar, claim->round, sidecar_claimed(sidecar))));
 }
 
 /* Leads without the daemon that we followed when it has been silent for long

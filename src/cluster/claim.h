@@ -23,9 +23,9 @@ void claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms);
 /* Whether a hand-off is under way. */
 bool claim_is_hand_off(const struct sidecar *sidecar);
 
-/* These slots are no longer ours. */
-void claim_drop(struct sidecar *sidecar, const struct slot_set *lost,
-                uint64_t now_ms);
+/* These slots are no longer ours. claimed: those of the claim until then. */
+void claim_drop(struct sidecar *sidecar, const struct slot_set *claimed,
+                const struct slot_set *lost, uint64_t now_ms);
 void claim_cancel(struct sidecar *sidecar);
 
 const char *claim_name(enum claim_state state);

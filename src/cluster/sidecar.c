@@ -44,6 +44,7 @@ sidecar_new(const struct sidecar_hooks *hooks, const struct holdings *start)
         struct sidecar_slot *at = &sidecar->slots[slot];
 
         at->owner_before = at->source = at->comer = PEER_NONE;
+        slot_set_add(&sidecar->in[PHASE_AWAY], slot);
     }
     sidecar_peers_init(sidecar);
     survey_init(sidecar);
@@ -85,6 +86,7 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
 {
     const struct topology *topology = sidecar->topology;
     uint16_t self = sidecar_peer_of(sidecar, sidecar->own->node);
+    struct slot_set claimed = *sidecar_claimed(sidecar);
     struct slot_set lost;
     bool gained = false;
     uint16_t *peers = mem_alloc((topology->count + 1) * sizeof(*peers));
@@ -96,47 +98,37 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         uint16_t node = topology->owner[slot];
         uint16_t owner = node == TOPOLOGY_NOBODY ? PEER_NONE : peers[node];
-        uint16_t last = sidecar->slots[slot].owner_before;
+        struct sidecar_slot *at = &sidecar->slots[slot];
+        uint16_t last = at->owner_before;
         bool before = slot_set_has(&sidecar->owned, slot);
 
         if (owner == self && !before) {
             gained = true;
-            slot_set_add(&sidecar->owned, slot);
-            sidecar->slots[slot].fenced_ms =
-                0; /* our node has lost it meanwhile */
-            sidecar_want(sidecar, slot, last, now_ms);
-            sidecar->slots[slot].source_epoch =
+            at->fenced_ms = 0; /* our node has lost it meanwhile */
+            at->source_epoch =
                 last == PEER_NONE ? 0 : sidecar->peers[last].epoch;
+            sidecar_want(sidecar, slot, last, now_ms);
+            sidecar_enter_open(sidecar, slot);
         } else if (owner != self && before) {
-            slot_set_remove(&sidecar->owned, slot);
             slot_set_add(&lost, slot);
-            sidecar->slots[slot].fenced_ms = 0;
+            at->fenced_ms = 0;
             sidecar_give_lose(sidecar, slot, owner, leased, now_ms);
         } else if (owner != self && last == PEER_NONE &&
                    sidecar->own->held[slot] != 0) {
             /* Our node lost it before we started. Its owner's daemon may be
              * fetching it, and send clients here. */
             sidecar_give_lose(sidecar, slot, owner, leased, now_ms);
-        } else if (owner != self && owner != last &&
-                   owner != sidecar->slots[slot].comer) {
-            sidecar_give_pass(sidecar, slot, now_ms);
+        } else if (owner != self && owner != last && owner != at->comer) {
+            (void)sidecar_give_pass(sidecar, slot, now_ms);
         }
-        sidecar->slots[slot].owner_before = owner;
+        at->owner_before = owner;
     }
     for (size_t i = 0; i < topology->count; i++) {
         sidecar->peers[peers[i]].epoch = topology->nodes[i].epoch + 1;
     }
     mem_free(peers);
-    slot_set_subtract(&sidecar->served, &lost);
-    slot_set_subtract(&sidecar->missing, &lost);
-    slot_set_subtract(&sidecar->fallen, &lost);
-    slot_set_subtract(&sidecar->forced, &lost);
     slot_set_subtract(&sidecar->forgets, &sidecar->owned);
-    slot_set_subtract(&sidecar->exported, &sidecar->owned);
-    slot_set_subtract(&sidecar->leaving, &sidecar->owned);
-    slot_set_subtract(&sidecar->passed, &sidecar->owned);
-    slot_set_subtract(&sidecar->awaiting, &sidecar->owned);
-    claim_drop(sidecar, &lost, now_ms);
+    claim_drop(sidecar, &claimed, &lost, now_ms);
     sidecar_give_await(sidecar, now_ms);
     return gained;
 }
@@ -184,12 +176,12 @@ follow(struct sidecar *sidecar, const char *leader)
     sidecar_wait_end(sidecar);
     sidecar_copy_reset(sidecar);
     claim_cancel(sidecar);
-    memset(&sidecar->exported, 0, sizeof(sidecar->exported));
-    memset(&sidecar->leaving, 0, sizeof(sidecar->leaving));
-    memset(&sidecar->passed, 0, sizeof(sidecar->passed));
-    memset(&sidecar->awaiting, 0, sizeof(sidecar->awaiting));
-    memset(&sidecar->early, 0, sizeof(sidecar->early));
-    memset(&sidecar->fenced, 0, sizeof(sidecar->fenced));
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        sidecar->slots[slot].fenced = false;
+        if (!slot_set_has(&sidecar->owned, slot)) {
+            sidecar_enter(sidecar, slot, PHASE_AWAY);
+        }
+    }
     sidecar_give_reset(sidecar); /* what is here is the leader's from now on */
     sidecar->changed = true;
     log_notice("cluster.sidecar", "follows the daemon of another node",
@@ -282,9 +274,10 @@ settle_changes(struct sidecar *sidecar, uint64_t now_ms)
 /* Another id is another node: what is here counts as a copy of what the daemon
  * of the old one has, and nobody follows that. */
 static void
-check_identity(struct sidecar *sidecar)
+check_identity(struct sidecar *sidecar, uint64_t now_ms)
 {
     struct holdings *own = sidecar->own;
+    struct slot_set served = sidecar->served;
     const char *id = sidecar_node(sidecar)->id;
     uint64_t position;
 
@@ -302,8 +295,7 @@ check_identity(struct sidecar *sidecar)
         sidecar->hooks.where(sidecar->hooks.ctx, own->history, &position);
         sidecar->role = SIDECAR_UNDECIDED;
         claim_cancel(sidecar);
-        memset(&sidecar->served, 0, sizeof(sidecar->served));
-        memset(&sidecar->early, 0, sizeof(sidecar->early));
+        sidecar_stop_serving(sidecar, &served, now_ms);
     }
     memcpy(own->node, id, sizeof(own->node));
     sidecar->dirty = true;
@@ -318,7 +310,7 @@ sidecar_polled(struct sidecar *sidecar, const struct topology *topology,
         sidecar->topology = topology;
         sidecar->topologies++;
         sidecar->changed = true;
-        check_identity(sidecar);
+        check_identity(sidecar, now_ms);
         follow_epoch(sidecar, follow_owners(sidecar, leased, now_ms), now_ms);
         sidecar_peers_forget(sidecar);
         sidecar_show(sidecar); /* the owner finds nodes in what it has shown */
@@ -341,7 +333,10 @@ sidecar_lapsed(struct sidecar *sidecar, uint64_t now_ms)
     struct slot_set all = sidecar->served;
 
     sidecar_stop_serving(sidecar, &all, now_ms);
-    memset(&sidecar->leaving, 0, sizeof(sidecar->leaving));
+    all = sidecar->in[PHASE_LEAVING];
+    slot_set_foreach (&all, slot) {
+        sidecar_enter(sidecar, slot, PHASE_AWAITED);
+    }
     sidecar->leaving_until_ms = 0;
     sidecar->changed = true;
 }
@@ -423,9 +418,7 @@ const struct holdings *
 sidecar_holdings(struct sidecar *sidecar)
 {
     sidecar->own->claimed = sidecar_disk_loose(sidecar);
-    if (sidecar->claim.state != CLAIM_NONE) {
-        slot_set_unite(&sidecar->own->claimed, &sidecar->claim.set);
-    }
+    slot_set_unite(&sidecar->own->claimed, sidecar_claimed(sidecar));
     return sidecar->own;
 }
 
@@ -474,8 +467,7 @@ sidecar_let_go_end(struct sidecar *sidecar, const struct slot_set *set,
     if (saved) {
         sidecar_give_gone(sidecar, set, now_ms);
     } else {
-        slot_set_unite(&sidecar->exported, exported);
-        sidecar->changed = true;
+        sidecar_give_keep_on(sidecar, exported);
     }
     settle_changes(sidecar, now_ms);
 }

@@ -259,7 +259,7 @@ sidecar_disk_may_keep(struct sidecar *sidecar)
     if (!disk.journals || has_claimed(sidecar)) {
         return true;
     }
-    slot_set_foreach (&sidecar->claim.set, slot) {
+    slot_set_foreach (sidecar_claimed(sidecar), slot) {
         if (!is_held_on(sidecar, slot)) {
             return false;
         }
@@ -271,10 +271,10 @@ void
 sidecar_hold_claim(struct sidecar *sidecar)
 {
     const struct claim *claim = &sidecar->claim;
-    struct slot_set on = claim->set;
-    struct slot_set fresh = claim->set;
+    struct slot_set on = *sidecar_claimed(sidecar);
+    struct slot_set fresh = on;
 
-    slot_set_foreach (&claim->set, slot) {
+    slot_set_foreach (sidecar_claimed(sidecar), slot) {
         slot_set_remove(is_held_on(sidecar, slot) ? &fresh : &on, slot);
     }
     sidecar_hold_same(sidecar, &on, claim->epoch);
@@ -287,7 +287,7 @@ write_claim(const struct sidecar *sidecar, struct holdings *file)
     const struct claim *claim = &sidecar->claim;
     bool stored = has_claimed(sidecar);
 
-    file->claimed = claim->set;
+    file->claimed = *sidecar_claimed(sidecar);
     if (claim->state != CLAIM_KEEPS) {
         return;
     }
@@ -298,7 +298,7 @@ write_claim(const struct sidecar *sidecar, struct holdings *file)
         memcpy(file->follows, claim->source, sizeof(file->follows));
         memcpy(file->history, claim->was, sizeof(file->history));
     }
-    slot_set_foreach (&claim->set, slot) {
+    slot_set_foreach (sidecar_claimed(sidecar), slot) {
         uint64_t *known = &file->known[slot];
 
         *known = *known < claim->epoch ? claim->epoch : *known;

@@ -27,39 +27,40 @@ sidecar_raised_of(const struct sidecar *sidecar, unsigned slot)
     uint64_t known = sidecar->own->known[slot];
     uint64_t epoch = sidecar_epoch(sidecar);
 
-    if (known > held && known > epoch && slot_set_has(&sidecar->forced, slot)) {
+    if (known > held && known > epoch && sidecar->slots[slot].forced) {
         return known + 1;
     }
     return held > epoch ? held : 0;
 }
 
 void
-sidecar_separate_raised(struct sidecar *sidecar)
+sidecar_separate_raised(struct sidecar *sidecar, struct slot_set *set)
 {
     struct claim *claim = &sidecar->claim;
-    struct slot_set left = claim->set;
     bool first = true;
 
-    slot_set_foreach (&left, slot) {
+    slot_set_foreach (set, slot) {
         uint64_t raised = sidecar_raised_of(sidecar, slot);
 
         claim->raised = first ? raised : claim->raised;
         first = false;
         if (raised != claim->raised) {
-            slot_set_remove(&claim->set, slot);
+            slot_set_remove(set, slot);
         }
     }
 }
 
-void
-sidecar_note_fallen(struct sidecar *sidecar)
+/* Notes and logs which of the missing slots have a fallen owner. */
+static void
+note_fallen(struct sidecar *sidecar)
 {
-    struct slot_set fallen = sidecar->missing;
+    const struct slot_set *missing = &sidecar->in[PHASE_MISSING];
+    struct slot_set fallen = *missing;
     unsigned at = 0;
     unsigned first;
     unsigned last;
 
-    slot_set_foreach (&sidecar->missing, slot) {
+    slot_set_foreach (missing, slot) {
         if (!sidecar_is_fallen(sidecar, slot)) {
             slot_set_remove(&fallen, slot);
         }
@@ -79,4 +80,19 @@ sidecar_note_fallen(struct sidecar *sidecar)
             (unsigned long long)sidecar_node(sidecar)->epoch,
             (unsigned long long)asked_of(sidecar, first) - 1);
     }
+}
+
+void
+sidecar_set_missing(struct sidecar *sidecar, const struct slot_set *wanted,
+                    const struct slot_set *missing)
+{
+    sidecar->changed |= !slot_set_equal(missing, &sidecar->in[PHASE_MISSING]);
+    slot_set_foreach (wanted, slot) {
+        if (slot_set_has(missing, slot)) {
+            sidecar_enter(sidecar, slot, PHASE_MISSING);
+        } else {
+            sidecar_enter_open(sidecar, slot);
+        }
+    }
+    note_fallen(sidecar);
 }

@@ -17,9 +17,11 @@ bool sidecar_is_fallen(const struct sidecar *sidecar, unsigned slot);
  * do. */
 uint64_t sidecar_raised_of(const struct sidecar *sidecar, unsigned slot);
 
-/* Keeps of the claim's slots those that are claimed at the same epoch as the
+/* Keeps of a new claim's slots those that are claimed at the same epoch as the
  * first. */
-void sidecar_separate_raised(struct sidecar *sidecar);
+void sidecar_separate_raised(struct sidecar *sidecar, struct slot_set *set);
 
-/* Notes and logs which of the missing slots have a fallen owner. */
-void sidecar_note_fallen(struct sidecar *sidecar);
+/* Sets which of these wanted slots are missing: the others have a source, or
+ * need one. Logs which of the missing ones have a fallen owner. */
+void sidecar_set_missing(struct sidecar *sidecar, const struct slot_set *wanted,
+                         const struct slot_set *missing);

@@ -15,8 +15,7 @@
 bool
 sidecar_is_forced(const struct sidecar *sidecar, unsigned slot)
 {
-    return sidecar->options.missing_empty ||
-           slot_set_has(&sidecar->forced, slot);
+    return sidecar->options.missing_empty || sidecar->slots[slot].forced;
 }
 
 /* Writes why the slot is not missing. False: it is. */
@@ -33,7 +32,7 @@ refuse_slot(const struct sidecar *sidecar, unsigned slot, char *ret_reason,
     } else if (slot_set_has(&sidecar->served, slot)) {
         (void)snprintf(ret_reason, size, "slot %u is served: it is not missing",
                        slot);
-    } else if (slot_set_has(&sidecar->missing, slot)) {
+    } else if (slot_set_has(&sidecar->in[PHASE_MISSING], slot)) {
         return false;
     } else if (source != PEER_NONE) {
         (void)snprintf(ret_reason, size,
@@ -65,9 +64,9 @@ sidecar_force(struct sidecar *sidecar, const struct slot_set *set, bool leased,
             return false;
         }
     }
-    slot_set_unite(&sidecar->forced, set);
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         if (slot_set_has(set, slot)) {
+            sidecar->slots[slot].forced = true;
             sidecar->slots[slot].wanted_round =
                 sidecar->survey.rounds + (sidecar->survey.open > 0);
         }

@@ -23,16 +23,35 @@ is_being_given(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 
 /* The owner before may have taken the slot without a word to us, and the new
  * one's daemon may not know yet that it owns it. */
-void
+bool
 sidecar_give_pass(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
-    if (slot_set_has(&sidecar->exported, slot) ||
-        is_being_given(sidecar, slot, now_ms)) {
-        sidecar->slots[slot].comer = PEER_NONE;
-        slot_set_remove(&sidecar->leaving, slot);
-        slot_set_add(&sidecar->passed, slot);
-        slot_set_add(&sidecar->awaiting, slot);
-        sidecar->slots[slot].lost_ms = now_ms;
+    struct sidecar_slot *at = &sidecar->slots[slot];
+
+    if (!at->newest && !is_being_given(sidecar, slot, now_ms)) {
+        return false;
+    }
+    at->comer = PEER_NONE;
+    at->lost_ms = now_ms;
+    sidecar_enter(sidecar, slot, PHASE_PASSED);
+    return true;
+}
+
+/* A slot that was served. */
+static void
+lose_served(struct sidecar *sidecar, unsigned slot, uint16_t owner, bool leased,
+            uint64_t now_ms)
+{
+    struct sidecar_slot *at = &sidecar->slots[slot];
+
+    if (at->phase == PHASE_SERVED) {
+        at->comer = PEER_NONE;
+        at->lost_ms = now_ms;
+        sidecar_enter(sidecar, slot, leased ? PHASE_LEAVING : PHASE_AWAITED);
+    } else if (at->comer == owner) {
+        sidecar_enter(sidecar, slot, PHASE_EXPORTED);
+    } else {
+        (void)sidecar_give_pass(sidecar, slot, now_ms);
     }
 }
 
@@ -41,29 +60,22 @@ sidecar_give_lose(struct sidecar *sidecar, unsigned slot, uint16_t owner,
                   bool leased, uint64_t now_ms)
 {
     const struct holdings *own = sidecar->own;
+    struct sidecar_slot *at = &sidecar->slots[slot];
 
     if (slot_set_has(&sidecar->served, slot)) {
-        slot_set_add(&sidecar->exported, slot);
-        if (slot_set_has(&sidecar->early, slot)) {
-            slot_set_remove(&sidecar->early, slot);
-            if (sidecar->slots[slot].comer != owner) {
-                sidecar_give_pass(sidecar, slot, now_ms);
-            }
-            return;
-        }
-        sidecar->slots[slot].comer = PEER_NONE;
-        if (leased) {
-            slot_set_add(&sidecar->leaving, slot);
-        }
+        lose_served(sidecar, slot, owner, leased, now_ms);
     } else if (own->follows[0] != '\0' ||
                (own->held[slot] != 0 && own->known[slot] > own->held[slot])) {
-        if (sidecar->slots[slot].comer != owner) {
-            sidecar_give_pass(sidecar, slot, now_ms);
+        if ((at->comer == owner || !sidecar_give_pass(sidecar, slot, now_ms)) &&
+            slot_set_has(&sidecar->owned, slot)) {
+            sidecar_enter(sidecar, slot, PHASE_AWAY);
         }
-        return;
+    } else {
+        at->lost_ms = now_ms;
+        if (at->phase != PHASE_LEAVING && at->phase != PHASE_PASSED) {
+            sidecar_enter(sidecar, slot, PHASE_AWAITED);
+        }
     }
-    slot_set_add(&sidecar->awaiting, slot);
-    sidecar->slots[slot].lost_ms = now_ms;
 }
 
 /* The daemon beside this node has come for the slots. NULL: nobody has to. */
@@ -74,10 +86,17 @@ came(struct sidecar *sidecar, const struct slot_set *set, const char *node)
         sidecar->slots[slot].comer =
             node != NULL ? sidecar_peer_of(sidecar, node) : PEER_NONE;
     }
-    slot_set_subtract(&sidecar->passed, set);
-    slot_set_subtract(&sidecar->leaving, set);
-    slot_set_subtract(&sidecar->awaiting, set);
-    slot_set_subtract(&sidecar->early, set);
+}
+
+/* We have nothing to do with these slots, unless our node owns them. */
+static void
+leave(struct sidecar *sidecar, const struct slot_set *set)
+{
+    slot_set_foreach (set, slot) {
+        if (!slot_set_has(&sidecar->owned, slot)) {
+            sidecar_enter(sidecar, slot, PHASE_AWAY);
+        }
+    }
 }
 
 /* Whether the owner's daemon cannot send clients back: it is not there, or
@@ -88,7 +107,8 @@ is_settled(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
     uint16_t owner = sidecar->slots[slot].owner_before;
 
-    if (sidecar->own->held[slot] == 0 || slot_set_has(&sidecar->passed, slot)) {
+    if (sidecar->own->held[slot] == 0 ||
+        sidecar->slots[slot].phase == PHASE_PASSED) {
         return now_ms - sidecar->slots[slot].lost_ms >=
                sidecar->options.leaving_ms;
     }
@@ -106,12 +126,12 @@ end_leaving(struct sidecar *sidecar, uint64_t now_ms)
 {
     uint64_t first_ms = 0;
 
-    slot_set_foreach (&sidecar->leaving, slot) {
+    slot_set_foreach (&sidecar->in[PHASE_LEAVING], slot) {
         uint64_t until_ms =
             sidecar->slots[slot].lost_ms + sidecar->options.leaving_ms;
 
         if (now_ms >= until_ms) {
-            slot_set_remove(&sidecar->leaving, slot);
+            sidecar_enter(sidecar, slot, PHASE_AWAITED);
             sidecar->changed = true;
         } else if (first_ms == 0 || until_ms < first_ms) {
             first_ms = until_ms;
@@ -121,15 +141,28 @@ end_leaving(struct sidecar *sidecar, uint64_t now_ms)
     sidecar->leaving_until_ms = first_ms;
 }
 
+/* Those of this phase that are settled wait no more. */
+static void
+settle(struct sidecar *sidecar, enum slot_phase phase, uint64_t now_ms)
+{
+    slot_set_foreach (&sidecar->in[phase], slot) {
+        bool exports = phase == PHASE_AWAITED && sidecar->slots[slot].newest;
+
+        if (is_settled(sidecar, slot, now_ms)) {
+            sidecar_enter(sidecar, slot, exports ? PHASE_EXPORTED : PHASE_AWAY);
+            sidecar->changed = true;
+        }
+    }
+}
+
 void
 sidecar_give_await(struct sidecar *sidecar, uint64_t now_ms)
 {
-    struct slot_set waits;
-
-    if (!slot_set_is_empty(&sidecar->leaving)) {
+    if (!slot_set_is_empty(&sidecar->in[PHASE_LEAVING])) {
         end_leaving(sidecar, now_ms);
     }
-    if (slot_set_equal(&sidecar->awaiting, &sidecar->leaving)) {
+    if (slot_set_is_empty(&sidecar->in[PHASE_AWAITED]) &&
+        slot_set_is_empty(&sidecar->in[PHASE_PASSED])) {
         sidecar->await_round = UINT64_MAX;
         return;
     }
@@ -140,18 +173,8 @@ sidecar_give_await(struct sidecar *sidecar, uint64_t now_ms)
     if (sidecar->survey.rounds <= sidecar->await_round) {
         survey_hurry(sidecar);
     }
-    waits = sidecar->awaiting;
-    slot_set_subtract(&waits, &sidecar->leaving);
-    slot_set_foreach (&waits, slot) {
-        if (is_settled(sidecar, slot, now_ms)) {
-            slot_set_remove(&sidecar->awaiting, slot);
-            if (slot_set_has(&sidecar->passed, slot)) {
-                slot_set_remove(&sidecar->passed, slot);
-                slot_set_remove(&sidecar->exported, slot);
-            }
-            sidecar->changed = true;
-        }
-    }
+    settle(sidecar, PHASE_AWAITED, now_ms);
+    settle(sidecar, PHASE_PASSED, now_ms);
 }
 
 /* ---- fences -------------------------------------------------------------- */
@@ -163,9 +186,8 @@ is_latest(const struct sidecar *sidecar, unsigned slot, uint64_t epoch)
 {
     uint64_t held = sidecar->own->held[slot];
 
-    return (slot_set_has(&sidecar->served, slot) ||
-            slot_set_has(&sidecar->exported, slot)) &&
-           sidecar->own->known[slot] <= held && (epoch == 0 || epoch == held);
+    return sidecar->slots[slot].newest && sidecar->own->known[slot] <= held &&
+           (epoch == 0 || epoch == held);
 }
 
 /* Whether another node than this one owns the slot, with a higher epoch than
@@ -246,19 +268,22 @@ fence(struct sidecar *sidecar, const struct slot_set *set,
     uint64_t epoch = ask->epoch;
 
     slot_set_foreach (set, slot) {
+        struct sidecar_slot *at = &sidecar->slots[slot];
         uint64_t *known = &sidecar->own->known[slot];
 
         sidecar_want(sidecar, slot, PEER_NONE, now_ms);
-        sidecar->slots[slot].fenced_ms = now_ms;
-        sidecar->slots[slot].given_ms = now_ms;
-        sidecar->slots[slot].given_epoch = epoch + 1;
+        at->fenced = true;
+        at->given = at->phase == PHASE_CLAIMED;
+        at->fenced_ms = now_ms;
+        at->given_ms = now_ms;
+        at->given_epoch = epoch + 1;
         *known = *known > epoch + 1 ? *known : epoch + 1;
+        if (slot_set_has(&sidecar->served, slot) || at->phase == PHASE_FOUND) {
+            sidecar_enter(sidecar, slot, PHASE_WANTED);
+        }
     }
-    slot_set_subtract(&sidecar->served, set);
-    slot_set_subtract(&sidecar->exported, set);
     came(sidecar, set, ask->node);
-    slot_set_unite(&sidecar->fenced, set);
-    slot_set_unite(&sidecar->claim.given, set);
+    leave(sidecar, set);
     sidecar->dirty = true;
     sidecar->changed = true;
 }
@@ -285,10 +310,13 @@ sidecar_give_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
     }
     if (ask->question == SIDECAR_ASK_FENCE_EMPTY && !empty) {
         came(sidecar, ask->set, ask->node);
-        slot_set_unite(&sidecar->early, ask->set);
-        slot_set_intersect(&sidecar->early, &sidecar->served);
-        slot_set_unite(&sidecar->exported, ask->set);
-        slot_set_subtract(&sidecar->exported, &sidecar->owned);
+        slot_set_foreach (ask->set, slot) {
+            if (slot_set_has(&sidecar->served, slot)) {
+                sidecar_enter(sidecar, slot, PHASE_SPOKEN);
+            } else if (!slot_set_has(&sidecar->owned, slot)) {
+                sidecar_enter(sidecar, slot, PHASE_EXPORTED);
+            }
+        }
         sidecar->changed = true;
         answer.kind = SIDECAR_HAS_KEYS;
         return answer;
@@ -305,9 +333,11 @@ forget_slots(struct sidecar *sidecar, const struct slot_set *set,
              uint64_t now_ms)
 {
     sidecar_hold(sidecar, set, 0, 0);
-    slot_set_subtract(&sidecar->fenced, set);
-    slot_set_subtract(&sidecar->exported, set);
+    slot_set_foreach (set, slot) {
+        sidecar->slots[slot].fenced = false;
+    }
     came(sidecar, set, NULL);
+    leave(sidecar, set);
     slot_set_unite(&sidecar->forgets, set);
     sidecar->forgets_ticket = sidecar_keep(sidecar);
     sidecar->forgets_at_ms = now_ms + sidecar->options.forget_ms;
@@ -380,12 +410,27 @@ sidecar_give_let_go(struct sidecar *sidecar, const struct slot_set *set,
             return false;
         }
     }
-    *ret_exported = sidecar->exported;
-    slot_set_intersect(ret_exported, set);
-    slot_set_subtract(&sidecar->exported, set);
+    *ret_exported = *set;
+    slot_set_foreach (set, slot) {
+        if (!sidecar->slots[slot].newest) {
+            slot_set_remove(ret_exported, slot);
+        }
+    }
     came(sidecar, set, NULL);
+    leave(sidecar, set);
     sidecar->changed = true;
     return true;
+}
+
+void
+sidecar_give_keep_on(struct sidecar *sidecar, const struct slot_set *exported)
+{
+    slot_set_foreach (exported, slot) {
+        if (sidecar->slots[slot].phase == PHASE_AWAY) {
+            sidecar_enter(sidecar, slot, PHASE_EXPORTED);
+        }
+    }
+    sidecar->changed = true;
 }
 
 void

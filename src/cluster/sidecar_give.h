@@ -25,8 +25,8 @@ void sidecar_give_lose(struct sidecar *sidecar, unsigned slot, uint16_t owner,
 
 /* A slot that was not ours has another owner than before. If it was exported or
  * given away, commands wait for half of a lease, unless the owner's daemon
- * comes; then nothing is exported any more. */
-void sidecar_give_pass(struct sidecar *sidecar, unsigned slot, uint64_t now_ms);
+ * comes; then nothing is exported any more. If not, nothing changes: false. */
+bool sidecar_give_pass(struct sidecar *sidecar, unsigned slot, uint64_t now_ms);
 
 /* Ends that where it is time. */
 void sidecar_give_await(struct sidecar *sidecar, uint64_t now_ms);
@@ -35,10 +35,12 @@ void sidecar_give_await(struct sidecar *sidecar, uint64_t now_ms);
 void sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms);
 
 /* As sidecar_let_go (sidecar.h), but does not publish that; and forgets slots
- * that were let go. */
+ * that were let go, or exports these again. */
 bool sidecar_give_let_go(struct sidecar *sidecar, const struct slot_set *set,
                          struct slot_set *ret_exported, char *ret_reason,
                          size_t size);
+void sidecar_give_keep_on(struct sidecar *sidecar,
+                          const struct slot_set *exported);
 void sidecar_give_gone(struct sidecar *sidecar, const struct slot_set *set,
                        uint64_t now_ms);
 

@@ -21,22 +21,34 @@ source_of_pull(const struct sidecar *sidecar)
     return node < 0 ? TOPOLOGY_NOBODY : (uint16_t)node;
 }
 
+static enum slot_state
+state_of_owned(const struct sidecar *sidecar, unsigned slot, bool pulls)
+{
+    const struct sidecar_slot *at = &sidecar->slots[slot];
+
+    switch (at->phase) {
+    case PHASE_SERVED:
+    case PHASE_SPOKEN:
+        return sidecar->behind ? SLOT_MISSING : SLOT_SERVED;
+    case PHASE_MISSING:
+        return SLOT_MISSING;
+    case PHASE_CLAIMED: /* source: it was not fenced meanwhile */
+        return pulls && at->source != PEER_NONE ? SLOT_PULLED : SLOT_HELD;
+    default:
+        return SLOT_HELD;
+    }
+}
+
 static void
 show_owned(struct sidecar *sidecar)
 {
     uint16_t source = source_of_pull(sidecar);
 
     slot_set_foreach (&sidecar->owned, slot) {
-        enum slot_state state = SLOT_HELD;
+        enum slot_state state =
+            state_of_owned(sidecar, slot, source != TOPOLOGY_NOBODY);
 
-        if (slot_set_has(&sidecar->served, slot)) {
-            state = sidecar->behind ? SLOT_MISSING : SLOT_SERVED;
-        } else if (slot_set_has(&sidecar->missing, slot)) {
-            state = SLOT_MISSING;
-        } else if (source != TOPOLOGY_NOBODY &&
-                   slot_set_has(&sidecar->claim.set, slot) &&
-                   sidecar->slots[slot].source != PEER_NONE) {
-            state = SLOT_PULLED;
+        if (state == SLOT_PULLED) {
             sidecar->ask_source[slot] = source;
         }
         sidecar->state[slot] = (uint8_t)state;
@@ -60,24 +72,24 @@ show_copies(struct sidecar *sidecar)
     }
 }
 
+static void
+show(struct sidecar *sidecar, enum slot_phase phase, enum slot_state state,
+     enum slot_state without)
+{
+    slot_set_foreach (&sidecar->in[phase], slot) {
+        sidecar->state[slot] =
+            (uint8_t)(sidecar->own->held[slot] != 0 ? state : without);
+    }
+}
+
 /* Slots that another node owns, and whose data is here. */
 static void
 show_given(struct sidecar *sidecar)
 {
-    struct slot_set given = sidecar->exported;
-
-    slot_set_unite(&given, &sidecar->awaiting);
-    slot_set_foreach (&given, slot) {
-        bool held = sidecar->own->held[slot] != 0;
-        enum slot_state state = held ? SLOT_EXPORTED : SLOT_AWAY;
-
-        if (held && slot_set_has(&sidecar->leaving, slot)) {
-            state = SLOT_LEAVING;
-        } else if (slot_set_has(&sidecar->awaiting, slot)) {
-            state = SLOT_HELD;
-        }
-        sidecar->state[slot] = (uint8_t)state;
-    }
+    show(sidecar, PHASE_EXPORTED, SLOT_EXPORTED, SLOT_AWAY);
+    show(sidecar, PHASE_LEAVING, SLOT_LEAVING, SLOT_HELD);
+    show(sidecar, PHASE_AWAITED, SLOT_HELD, SLOT_HELD);
+    show(sidecar, PHASE_PASSED, SLOT_HELD, SLOT_HELD);
 }
 
 static void

@@ -27,13 +27,76 @@ sidecar_ask(struct sidecar *sidecar, struct sidecar_ask ask)
     return ask.number;
 }
 
+/* Whether what is here of a slot that enters this phase is the newest. */
+static bool
+is_newest(enum slot_phase phase, bool before)
+{
+    switch (phase) {
+    case PHASE_SERVED:
+    case PHASE_SPOKEN:
+    case PHASE_LEAVING:
+    case PHASE_EXPORTED:
+        return true;
+    case PHASE_AWAITED:
+    case PHASE_PASSED:
+        return before;
+    default:
+        return false;
+    }
+}
+
+static void
+put(struct slot_set *set, unsigned slot, bool has)
+{
+    (has ? slot_set_add : slot_set_remove)(set, slot);
+}
+
+void
+sidecar_enter(struct sidecar *sidecar, unsigned slot, enum slot_phase phase)
+{
+    struct sidecar_slot *at = &sidecar->slots[slot];
+    enum slot_phase before = (enum slot_phase)at->phase;
+    bool owned = slot_phase_is_owned(phase);
+
+    if (phase == before) {
+        return;
+    }
+    CHECK(slot_phase_leads(before, phase));
+    at->phase = (uint8_t)phase;
+    at->newest = is_newest(phase, at->newest);
+    at->given = false;
+    slot_set_remove(&sidecar->in[before], slot);
+    slot_set_add(&sidecar->in[phase], slot);
+    put(&sidecar->owned, slot, owned);
+    put(&sidecar->served, slot, phase == PHASE_SERVED || phase == PHASE_SPOKEN);
+    if (!owned || phase == PHASE_SERVED) {
+        slot_set_remove(&sidecar->fallen, slot);
+        at->forced = false;
+    }
+    sidecar->entered[before][phase]++;
+}
+
+void
+sidecar_enter_open(struct sidecar *sidecar, unsigned slot)
+{
+    bool found = sidecar->slots[slot].source != PEER_NONE;
+
+    sidecar_enter(sidecar, slot, found ? PHASE_FOUND : PHASE_WANTED);
+}
+
+const struct slot_set *
+sidecar_claimed(const struct sidecar *sidecar)
+{
+    return &sidecar->in[PHASE_CLAIMED];
+}
+
 void
 sidecar_want(struct sidecar *sidecar, unsigned slot, uint16_t source,
              uint64_t now_ms)
 {
     sidecar->survey.vain = 0;
     sidecar->slots[slot].source = source;
-    slot_set_remove(&sidecar->surveyed, slot);
+    sidecar->slots[slot].surveyed = false;
     sidecar->slots[slot].wanted_ms = now_ms;
     sidecar->slots[slot].wanted_round =
         sidecar->survey.rounds + (sidecar->survey.open > 0);
@@ -42,16 +105,15 @@ sidecar_want(struct sidecar *sidecar, unsigned slot, uint16_t source,
 void
 sidecar_serve(struct sidecar *sidecar, const struct slot_set *set)
 {
-    slot_set_unite(&sidecar->served, set);
     slot_set_foreach (set, slot) {
-        sidecar->slots[slot].given_ms = 0; /* it has come back */
-        sidecar->slots[slot].given_epoch = 0;
-        sidecar->slots[slot].judged = sidecar->own->known[slot];
+        struct sidecar_slot *at = &sidecar->slots[slot];
+
+        sidecar_enter(sidecar, slot, PHASE_SERVED);
+        at->given_ms = 0; /* it has come back */
+        at->given_epoch = 0;
+        at->judged = sidecar->own->known[slot];
+        at->fenced = false;
     }
-    slot_set_subtract(&sidecar->fenced, set);
-    slot_set_subtract(&sidecar->missing, set);
-    slot_set_subtract(&sidecar->fallen, set);
-    slot_set_subtract(&sidecar->forced, set);
     sidecar->changed = true;
     log_notice("cluster.sidecar", "serves slots", "slots=%u of=%u",
                slot_set_count(&sidecar->served),
@@ -64,8 +126,7 @@ sidecar_stop_serving(struct sidecar *sidecar, const struct slot_set *set,
 {
     slot_set_foreach (set, slot) {
         sidecar_want(sidecar, slot, PEER_NONE, now_ms);
+        sidecar_enter(sidecar, slot, PHASE_WANTED);
     }
-    slot_set_subtract(&sidecar->served, set);
-    slot_set_subtract(&sidecar->early, set);
     sidecar->changed = true;
 }

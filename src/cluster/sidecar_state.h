@@ -16,6 +16,7 @@
 #pragma once
 
 #include "cluster/sidecar_hooks.h"
+#include "cluster/slot_phase.h"
 
 enum { PEER_NONE = UINT16_MAX };
 
@@ -71,7 +72,7 @@ struct sidecar_survey {
     bool other_silent; /* in the round that runs: others than before are */
 };
 
-/* Slots on their way to us, from one source:
+/* Slots on their way to us, those of the phase CLAIMED, from one source:
  *
  *   NONE   -> FENCES  we were promoted: the daemon that we followed is fenced
  *          -> ASKS    another daemon holds slots that we want
@@ -104,11 +105,9 @@ enum claim_state {
 
 struct claim {
     enum claim_state state;
-    struct slot_set set;
-    struct slot_set given; /* of these: fenced here meanwhile, so not served */
-    bool hand_off;         /* from the daemon that we followed */
-    bool surveyed;         /* as in struct sidecar_ask, */
-    uint64_t known;        /* as in struct sidecar_ask */
+    bool hand_off;  /* from the daemon that we followed */
+    bool surveyed;  /* as in struct sidecar_ask, */
+    uint64_t known; /* as in struct sidecar_ask */
     uint64_t least; /* surveyed: the lowest epoch + 1 at which it holds any */
     bool copy;    /* of a source that follows another daemon: it serves none */
     bool old;     /* of a source that has an older state than there was: the
@@ -147,6 +146,14 @@ struct sidecar_offer {
 
 /* A slot. Peers are indices; PEER_NONE: there is none. */
 struct sidecar_slot {
+    uint8_t phase; /* enum slot_phase; sidecar_enter() alone writes it */
+    bool newest;   /* what is here is what was served last, as far as we know;
+                      it goes with the phase */
+    bool surveyed; /* a survey has found its source */
+    bool forced;   /* it is served with what there is if it is missing */
+    bool fenced;   /* rule 3; a fence at the epoch at which it is held does not
+                      show in `known` */
+    bool given;    /* of CLAIMED: fenced here since, so it will not be served */
     uint16_t owner_before; /* at the last poll */
     uint16_t source;       /* of a wanted slot: whom to ask; PEER_NONE: find
                               one */
@@ -205,33 +212,19 @@ struct sidecar {
     uint64_t offer_number;
     struct sidecar_offer offer;
 
-    /* Slots of ours. served: rule 1 holds. Those owned but not served are
-     * wanted. */
-    struct slot_set owned, served;
-    struct slot_set surveyed; /* whose source a survey has found */
-    struct slot_set missing;
-    struct slot_set fallen; /* of missing: their holder's epoch is higher than
+    /* The slots of each phase; those that our node owns, and those of them that
+     * are served. sidecar_enter() alone writes these, as slots[].phase. */
+    struct slot_set in[SLOT_PHASES], owned, served;
+    struct slot_set fallen; /* of MISSING: their holder's epoch is higher than
                                our node's, which owns them all the same */
-    struct slot_set forced; /* served with what there is if they are missing */
-    /* Not ours any more, but served until then, or the newest as a survey of
-     * their owner says: the owner's daemon sends clients here meanwhile. */
-    struct slot_set exported;
-    /* Not ours any more, and the owner's daemon has not come for them: it may
-     * not know yet that they are its own, and send clients back here. */
-    struct slot_set awaiting;
-    /* Served, and their next owner's daemon has come. */
-    struct slot_set early;
-    struct slot_set leaving;   /* of these: served until then */
-    struct slot_set passed;    /* of awaiting: another one owns it than the one
-                                  that it was exported or given to */
     uint64_t leaving_until_ms; /* the first of them; 0: none */
     uint64_t await_round;      /* the survey that tells whether to go on */
-    struct slot_set fenced;    /* rule 3 */
     uint64_t forget_round;     /* survey.rounds that rule 4 has seen */
     struct slot_set forgets;   /* rule 4: not held any more, keys still here */
     uint64_t forgets_ticket;   /* of the text that does not hold them */
     uint64_t forgets_at_ms;    /* when the keys may go; 0: none do */
     bool changed;              /* what commands should see */
+    uint32_t entered[SLOT_PHASES][SLOT_PHASES]; /* from, to: how often */
 
     struct sidecar_peer *peers;
     size_t peer_count, peer_room; /* with those that are free */
@@ -255,13 +248,25 @@ uint64_t sidecar_epoch(const struct sidecar *sidecar);
 /* Sends a question, whose number and epoch it sets. Returns the number. */
 uint64_t sidecar_ask(struct sidecar *sidecar, struct sidecar_ask ask);
 
-/* A slot of ours is not served. source: a peer to ask, or PEER_NONE. */
+/* Has the slot enter a phase, which may be its own. What is here of a slot is
+ * the newest from when it is served, or its owner's daemon has come, until it
+ * is ours, or nothing to do with us. */
+void sidecar_enter(struct sidecar *sidecar, unsigned slot,
+                   enum slot_phase phase);
+
+/* A slot of ours is not served: it is WANTED, or FOUND if it has a source. */
+void sidecar_enter_open(struct sidecar *sidecar, unsigned slot);
+
+/* The slots of the claim. */
+const struct slot_set *sidecar_claimed(const struct sidecar *sidecar);
+
+/* A slot needs a source, from now on. source: a peer to ask, or PEER_NONE. */
 void sidecar_want(struct sidecar *sidecar, unsigned slot, uint16_t source,
                   uint64_t now_ms);
 
 /* Serves slots from now on: they are held, at our node's epoch. */
 void sidecar_serve(struct sidecar *sidecar, const struct slot_set *set);
 
-/* Claims the slots anew, from the daemon that a survey finds. */
+/* Claims served slots anew, from the daemon that a survey finds. */
 void sidecar_stop_serving(struct sidecar *sidecar, const struct slot_set *set,
                           uint64_t now_ms);

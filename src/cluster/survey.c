@@ -95,7 +95,7 @@ survey_outdoes_source(const struct sidecar *sidecar)
     if (!claim->surveyed) {
         return false;
     }
-    slot_set_foreach (&claim->set, slot) {
+    slot_set_foreach (sidecar_claimed(sidecar), slot) {
         const struct sidecar_holder *holder = &sidecar->survey.found[slot];
 
         if (holder->epoch != 0 &&
@@ -109,15 +109,19 @@ survey_outdoes_source(const struct sidecar *sidecar)
 }
 
 void
-survey_separate(struct sidecar *sidecar)
+survey_separate(struct sidecar *sidecar, struct slot_set *set)
 {
     struct claim *claim = &sidecar->claim;
-    struct slot_set found = claim->set;
+    struct slot_set found = *set;
 
-    slot_set_intersect(&found, &sidecar->surveyed);
+    slot_set_foreach (set, slot) {
+        if (!sidecar->slots[slot].surveyed) {
+            slot_set_remove(&found, slot);
+        }
+    }
     claim->surveyed = !slot_set_is_empty(&found);
     if (!claim->surveyed) {
-        found = claim->set;
+        found = *set;
     }
     slot_set_foreach (&found, slot) {
         const struct sidecar_holder *holder = &sidecar->survey.found[slot];
@@ -135,7 +139,7 @@ survey_separate(struct sidecar *sidecar)
             slot_set_remove(&found, slot);
         }
     }
-    claim->set = found;
+    *set = found;
 }
 
 static bool
@@ -147,7 +151,10 @@ is_settled(const struct sidecar *sidecar)
 bool
 survey_is_calm(const struct sidecar *sidecar)
 {
-    return is_settled(sidecar) && slot_set_is_empty(&sidecar->awaiting) &&
+    return is_settled(sidecar) &&
+           slot_set_is_empty(&sidecar->in[PHASE_LEAVING]) &&
+           slot_set_is_empty(&sidecar->in[PHASE_AWAITED]) &&
+           slot_set_is_empty(&sidecar->in[PHASE_PASSED]) &&
            sidecar->claim.state == CLAIM_NONE && sidecar->waits_ms == 0 &&
            sidecar->survey.full_of == sidecar->topologies;
 }

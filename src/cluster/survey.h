@@ -34,10 +34,10 @@ bool survey_is_clear(struct sidecar *sidecar, uint64_t round,
  * answered since, and has newer data. */
 bool survey_outdoes_source(const struct sidecar *sidecar);
 
-/* Keeps of the claim's slots, which have one source, those that a survey has
+/* Keeps of a new claim's slots, which have one source, those that a survey has
  * found there, or else those that the source has served until now; and of these
  * the ones with an equal `known`. */
-void survey_separate(struct sidecar *sidecar);
+void survey_separate(struct sidecar *sidecar, struct slot_set *set);
 
 /* Returns whether this answered a question of the survey. */
 bool survey_answered(struct sidecar *sidecar, uint64_t number,

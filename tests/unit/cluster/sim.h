@@ -8,6 +8,7 @@
  *   sim_nodes.c   the nodes: their own cluster, and what each knows of it
  *   sim_data.c    what daemons store: logs, replicas, slots that are fetched
  *   sim_disk.c    what is left of that when a daemon is killed
+ *   sim_phases.c  the phases of their slots
  *   sim_daemon.c  daemons: the hooks of their sidecars, polls, questions
  *   sim_client.c  clients, and the oracle: which answers are right
  */
@@ -288,6 +289,17 @@ void sim_check_last(const struct sim_daemon *d, unsigned slot, bool follows);
 
 /* Whether it serves a slot that has moved to those whom its owner sends. */
 bool sim_gives(int index, unsigned slot);
+
+/* ---- phases -------------------------------------------------------------- */
+
+/* An event of its sidecar has ended: fails if a slot is in the sets of another
+ * phase than its own, or has not what its phase needs. */
+void sim_phases_look(const struct sim_daemon *d);
+
+/* Counts how often slots of a daemon went from which phase to which, when it
+ * ends; prints the sums of all worlds. */
+void sim_phases_count(const struct sim_daemon *d);
+void sim_phases_print(void);
 
 /* ---- clients ------------------------------------------------------------- */
 

@@ -353,6 +353,7 @@ sim_hear(struct sim_daemon *d, const struct sim_daemon *leader)
         d->told = leader->tellings;
         sim.tellings++;
         sidecar_told(d->sidecar, unpack(&leader->tells), sim.now_ms);
+        sim_phases_look(d);
     }
 }
 
@@ -423,6 +424,7 @@ sim_stop(int index)
 {
     struct sim_daemon *d = &sim.daemon[index];
 
+    sim_phases_count(d);
     sidecar_free(d->sidecar);
     topology_free(d->topology);
     d->topology = NULL;
@@ -458,6 +460,7 @@ answer_fence(struct sim_daemon *d, struct sim_event *event)
     sim_id_of(event->from, id);
     event->answer = sidecar_fence(d->sidecar, &ask, sim_has_lease(d), empty,
                                   &granted, sim.now_ms);
+    sim_phases_look(d);
     event->granted = sim_pack(&granted);
 }
 
@@ -571,6 +574,7 @@ deliver(struct sim_event *event)
     event->answer.holdings =
         event->answer.kind == SIDECAR_HOLDS ? unpack(&event->holdings) : NULL;
     sidecar_answered(d->sidecar, event->number, &event->answer, sim.now_ms);
+    sim_phases_look(d);
 }
 
 /* What happens may post more events, behind the others. */
@@ -606,6 +610,7 @@ note_lapse(struct sim_daemon *d, bool gone)
         d->leased = false;
         memset(d->checked, 0, sizeof(d->checked));
         sidecar_lapsed(d->sidecar, sim.now_ms);
+        sim_phases_look(d);
     }
 }
 
@@ -632,6 +637,7 @@ run_poll(int index)
         d->topology = fresh;
     }
     sidecar_polled(d->sidecar, d->topology, d->leased, sim.now_ms);
+    sim_phases_look(d);
     topology_free(before);
     lease_answered(&d->lease, now_ns(), now_ns());
     d->leased = d->leased || d->lease.until_ns > 0;
@@ -667,5 +673,6 @@ sim_run_daemon(int index)
     if (sim.now_ms >= d->tick_ms) {
         d->tick_ms = sim.now_ms + TICK_MS;
         sidecar_tick(d->sidecar, sim.now_ms);
+        sim_phases_look(d);
     }
 }

@@ -106,10 +106,12 @@ sim_run_pull(struct sim_daemon *d)
         if (pull->broken_ms == 1 && !pull->near) {
             pull->ready_ms = sim.now_ms + 20 + sim_below(400);
             sidecar_pull_broke(d->sidecar, sim.now_ms);
+            sim_phases_look(d);
         } else if (pull->broken_ms > 300) {
             pull->runs = false;
             sidecar_pull_ended(d->sidecar, false, "the link is cut",
                                sim.now_ms);
+            sim_phases_look(d);
         }
         return;
     }
@@ -126,8 +128,10 @@ sim_run_pull(struct sim_daemon *d)
     if (pull->until && source->length >= pull->position) {
         pull->runs = false;
         sidecar_pull_ended(d->sidecar, true, "", sim.now_ms);
+        sim_phases_look(d);
     } else if (!pull->near) {
         pull->near = true;
         sidecar_pull_is_near(d->sidecar, sim.now_ms);
+        sim_phases_look(d);
     }
 }

@@ -648,6 +648,7 @@ TEST(no_item_is_missed_and_every_slot_is_served_again)
         " times holdings told over a link, %" PRIu64 " directories removed\n",
         worlds, sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6],
         sums[7], sums[8], sums[9], sums[10], sums[11]);
+    sim_phases_print();
     assert_true(sums[0] > worlds * 100 &&
                 (only != NULL || (sums[8] > 0 && sums[9] > 0 && sums[10] > 0)));
 }

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What this server does about a slot. A slot has one phase, which follows from
+ * what its node says of the owner, what other daemons ask, and how far a claim
+ * is. The phase decides what commands see (sidecar_show.h).
+ *
+ *   phase     our node owns it  commands
+ *   AWAY      no    are sent to its owner
+ *   WANTED    yes   wait: it is not known from whom to fetch it
+ *   FOUND     yes   wait: that is known, and its turn comes
+ *   CLAIMED   yes   wait, or are sent to the source while it is copied
+ *   MISSING   yes   CLUSTERDOWN: a daemon that may have its data is silent
+ *   SERVED    yes   run
+ *   SPOKEN    yes   run: the next owner's daemon has come, our node lags behind
+ *   LEAVING   no    run until half of a lease is over
+ *   AWAITED   no    wait: its owner's daemon may not know yet that it is one
+ *   PASSED    no    wait: another one owns it than the one that has come
+ *   EXPORTED  no    run after ASKING: its owner's daemon sends them here
+ */
+#pragma once
+
+#include <stdbool.h>
+
+enum slot_phase {
+    PHASE_AWAY,
+    PHASE_WANTED,
+    PHASE_FOUND,
+    PHASE_CLAIMED,
+    PHASE_MISSING,
+    PHASE_SERVED,
+    PHASE_SPOKEN,
+    PHASE_LEAVING,
+    PHASE_AWAITED,
+    PHASE_PASSED,
+    PHASE_EXPORTED,
+    SLOT_PHASES
+};
+
+/* Whether a slot of this phase may enter that one, which is another one. */
+bool slot_phase_leads(enum slot_phase from, enum slot_phase to);
+
+/* Whether our node owns slots of this phase. */
+bool slot_phase_is_owned(enum slot_phase phase);
+
+const char *slot_phase_name(enum slot_phase phase);

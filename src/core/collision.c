@@ -116,7 +116,7 @@ mark_spot(const struct spot *spot, const struct layer *layer, uint64_t low)
 
         changed |= (word[i] & bit) == 0;
         spot->collided[i >> layer->log2] |= word[i] & bit;
-        word[i] |= bit;
+        line_set(&word[i], bit);
     }
     return changed;
 }

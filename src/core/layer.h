@@ -34,6 +34,11 @@ extern struct layer_ops layer_ops[BLOOM_KINDS];
 /* Contract of bloom_select_cpu(). */
 const char *layer_select_cpu(bool force_portable);
 
+/* Does the same for a process whose threads ask while one adds: adds set bits
+ * by atomic stores, so that a lookup finds each bit that was there before it.
+ * Who adds a layer, or frees one, publishes and reclaims it. */
+const char *layer_select_shared(void);
+
 /* Computes the bytes of the lines of a layer, which are whole lines. False if
  * they exceed INT64_MAX. */
 bool layer_geometry_bytes(uint32_t kind, struct geometry geometry,

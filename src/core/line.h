@@ -105,18 +105,32 @@ line_touch(uint64_t *word)
     (void)__sync_bool_compare_and_swap(word, 0, 0);
 }
 
+/* Read a word, and set bits in it, so that any number of threads may read while
+ * one adds (layer_select_shared()). They cost what ordinary accesses do. */
+static inline uint64_t
+line_word(const uint64_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+static inline void
+line_set(uint64_t *word, uint64_t bits)
+{
+    __atomic_store_n(word, *word | bits, __ATOMIC_RELAXED);
+}
+
 static inline bool
 line_contains(const struct line *line, uint64_t low)
 {
     const uint64_t *word = line->words;
-    uint64_t all = word[0] >> ((low >> 16) & 63);
+    uint64_t all = line_word(&word[0]) >> ((low >> 16) & 63);
 
-    all &= word[1] >> ((low >> 22) & 63);
-    all &= word[2] >> ((low >> 28) & 63);
-    all &= word[3] >> ((low >> 34) & 63);
-    all &= word[4] >> ((low >> 40) & 63);
-    all &= word[5] >> ((low >> 46) & 63);
-    all &= word[6] >> ((low >> 52) & 63);
-    all &= word[7] >> (low >> 58);
+    all &= line_word(&word[1]) >> ((low >> 22) & 63);
+    all &= line_word(&word[2]) >> ((low >> 28) & 63);
+    all &= line_word(&word[3]) >> ((low >> 34) & 63);
+    all &= line_word(&word[4]) >> ((low >> 40) & 63);
+    all &= line_word(&word[5]) >> ((low >> 46) & 63);
+    all &= line_word(&word[6]) >> ((low >> 52) & 63);
+    all &= line_word(&word[7]) >> (low >> 58);
     return (all & 1) != 0;
 }

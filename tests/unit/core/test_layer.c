@@ -6,6 +6,8 @@
 #include "core/layer.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "../test.h"
@@ -381,4 +383,53 @@ TEST(a_layer_beyond_the_address_space_asks_for_no_memory)
     env = fault_env(&heap);
     assert_false(layer_init(&layer, BLOOM_NATIVE, 100, geometry, &env));
     assert_int_equal(0, heap.calls);
+}
+
+enum { SHARED_ITEMS = 20000 };
+
+struct shared {
+    struct layer *layer;
+    _Atomic uint64_t added;
+    uint64_t missed;
+};
+
+static struct bloom_hash
+numbered_hash(uint64_t i)
+{
+    return (struct bloom_hash){ i * LINE_STEP, (i + 7) * LINE_STEP };
+}
+
+static void *
+look_while_items_come(void *arg)
+{
+    struct shared *shared = arg;
+    uint64_t added = 0;
+
+    while (added < SHARED_ITEMS) {
+        added = atomic_load_explicit(&shared->added, memory_order_acquire);
+        for (uint64_t i = 0; i < 10 && i < added; i++) {
+            shared->missed +=
+                !layer_contains(shared->layer, numbered_hash(added - i));
+        }
+    }
+    return NULL;
+}
+
+TEST(a_shared_layer_has_each_item_that_was_added_before)
+{
+    struct layer layer = open_layer(SHARED_ITEMS, SHARED_ITEMS / 8, 2);
+    struct shared shared = { .layer = &layer };
+    pthread_t thread;
+
+    (void)layer_select_shared();
+    assert_int_equal(
+        0, pthread_create(&thread, NULL, look_while_items_come, &shared));
+    for (uint64_t i = 1; i <= SHARED_ITEMS; i++) {
+        (void)layer_add(&layer, numbered_hash(i));
+        atomic_store_explicit(&shared.added, i, memory_order_release);
+    }
+    assert_int_equal(0, pthread_join(thread, NULL));
+    assert_int_equal(0, shared.missed);
+    (void)layer_select_cpu(true);
+    close_layer(&layer);
 }

@@ -36,6 +36,27 @@ clock_boot_ns(void)
 }
 
 uint64_t
+clock_mono_tick_ns(void)
+{
+    return as_ns(read_clock(CLOCK_MONOTONIC_COARSE));
+}
+
+uint64_t
+clock_wall_tick_ns(void)
+{
+    return as_ns(read_clock(CLOCK_REALTIME_COARSE));
+}
+
+uint64_t
+clock_tick_ns(void)
+{
+    struct timespec tick = { 0, 0 };
+
+    (void)clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+    return as_ns(tick);
+}
+
+uint64_t
 clock_thread_cpu_ns(void)
 {
     return as_ns(read_clock(CLOCK_THREAD_CPUTIME_ID));

@@ -30,6 +30,12 @@ clock_ms_since(uint64_t then_ms)
 uint64_t clock_wall_ms(void);
 uint64_t clock_wall_us(void);
 
+/* The monotonic and the system's clock as of the last tick of the kernel: late
+ * by some milliseconds, and read in 5 ns. And how long a tick is. */
+uint64_t clock_mono_tick_ns(void);
+uint64_t clock_wall_tick_ns(void);
+uint64_t clock_tick_ns(void);
+
 /* Returns clock_wall_ms() for a recent value of clock_mono_ns(). The clock is
  * read once a millisecond; in between the time is computed from that. */
 uint64_t clock_wall_ms_at(uint64_t mono_ns);

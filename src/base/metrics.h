@@ -43,10 +43,15 @@ extern _Thread_local struct metric_slot *metric_own_slot;
 
 struct metric_slot *metric_claim_slot(void);
 
-/* Adds to the calling thread's slot. */
+/* Adds to the calling thread's slot. In a library nobody reads what it counts,
+ * and the threads of the program are too many for slots. */
 static inline void
 metric_add(enum metric metric, int64_t n)
 {
+#ifdef BLOOMERY_LIBRARY
+    (void)metric;
+    (void)n;
+#else
     struct metric_slot *slot = metric_own_slot;
     _Atomic int64_t *value;
 
@@ -57,6 +62,7 @@ metric_add(enum metric metric, int64_t n)
     atomic_store_explicit(value,
                           atomic_load_explicit(value, memory_order_relaxed) + n,
                           memory_order_relaxed);
+#endif
 }
 
 /* Returns the sum over all threads, since the last reset. */

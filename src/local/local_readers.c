@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A line is never freed, so that a writer walks the list without a lock.
+ */
+#include "local/local_readers.h"
+
+#include "base/mem.h"
+
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { YIELDS = 20, PAUSE_NS = 50000 };
+
+_Thread_local struct local_reader *local_readers_own
+    __attribute__((tls_model("initial-exec")));
+bool local_readers_fenced;
+
+static _Atomic(struct local_reader *) readers;
+static pthread_key_t key;
+
+static void
+leave(void *arg)
+{
+    struct local_reader *own = arg;
+
+    local_readers_own = NULL;
+    atomic_store_explicit(&own->taken, false, memory_order_release);
+}
+
+bool
+local_readers_init(bool fenced)
+{
+    local_readers_fenced =
+        fenced || syscall(__NR_membarrier,
+                          MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0;
+    return pthread_key_create(&key, leave) == 0;
+}
+
+static struct local_reader *
+take_left(void)
+{
+    for (struct local_reader *each = atomic_load(&readers); each != NULL;
+         each = each->next) {
+        bool taken = false;
+
+        if (atomic_compare_exchange_strong(&each->taken, &taken, true)) {
+            return each;
+        }
+    }
+    return NULL;
+}
+
+static struct local_reader *
+add_line(void)
+{
+    struct local_reader *line = mem_try_lines(sizeof(*line));
+
+    if (line != NULL) {
+        atomic_init(&line->turns, 0);
+        atomic_init(&line->taken, true);
+        line->next = atomic_load(&readers);
+        while (!atomic_compare_exchange_weak(&readers, &line->next, line)) {
+        }
+    }
+    return line;
+}
+
+struct local_reader *
+local_readers_join(void)
+{
+    struct local_reader *own = take_left();
+
+    if (own == NULL) {
+        own = add_line();
+    }
+    if (own != NULL && pthread_setspecific(key, own) != 0) {
+        atomic_store(&own->taken, false);
+        own = NULL;
+    }
+    local_readers_own = own;
+    return own;
+}
+
+/* A reader that was interrupted by the scheduler may stay for milliseconds. */
+static void
+wait_for(struct local_reader *reader)
+{
+    const struct timespec pause = { 0, PAUSE_NS };
+    uint64_t turns = atomic_load(&reader->turns);
+
+    for (unsigned i = 0; turns % 2 != 0 && atomic_load(&reader->turns) == turns;
+         i++) {
+        if (i < YIELDS) {
+            (void)sched_yield();
+        } else {
+            (void)nanosleep(&pause, NULL);
+        }
+    }
+}
+
+void
+local_readers_wait(void)
+{
+    if (!local_readers_fenced) {
+        (void)syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+    }
+    for (struct local_reader *each = atomic_load(&readers); each != NULL;
+         each = each->next) {
+        wait_for(each);
+    }
+}
+
+void
+local_readers_forked(void)
+{
+    for (struct local_reader *each = atomic_load(&readers); each != NULL;
+         each = each->next) {
+        if (each != local_readers_own) {
+            atomic_store(&each->turns, 0);
+            atomic_store(&each->taken, false);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Who reads what a writer replaces. A reader marks the time in which it uses
+ * what it found by a pointer, in a line of memory of its own thread; a writer
+ * swaps the pointer, and waits until each reader has left that was there.
+ *
+ *   reader   begin; load the pointer; read ...; end
+ *   writer   exchange the pointer; wait; free what was there before
+ *
+ * The mark must be seen before the load. A fence in each reader would cost more
+ * than the rest of a look, so the writer has the kernel run one in all threads
+ * of the process (membarrier); where it cannot, readers have the fence.
+ *
+ * A thread takes its line at its first look, and gives it back at its end.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct local_reader {
+    _Alignas(64) _Atomic uint64_t turns; /* odd: it reads */
+    atomic_bool taken;                   /* by a thread */
+    struct local_reader *next;           /* does not change */
+};
+
+_Static_assert(sizeof(struct local_reader) == 64, "one line of the cache");
+
+extern _Thread_local struct local_reader *local_readers_own
+    __attribute__((tls_model("initial-exec")));
+extern bool local_readers_fenced;
+
+/* Before the first reader, once. The test may want fences. False: no memory or
+ * key for threads. */
+bool local_readers_init(bool fenced);
+
+/* Gives the thread a line. NULL: no memory. */
+struct local_reader *local_readers_join(void);
+
+/* Returns the thread's line; NULL: it cannot read now, since there is no memory
+ * for a line, or it is a signal's handler that has interrupted a look. */
+static inline struct local_reader *
+local_readers_begin(void)
+{
+    struct local_reader *own = local_readers_own;
+    uint64_t turns;
+
+    if (__builtin_expect(own == NULL, 0)) {
+        own = local_readers_join();
+        if (own == NULL) {
+            return NULL;
+        }
+    }
+    turns = atomic_load_explicit(&own->turns, memory_order_relaxed);
+    if (turns % 2 != 0) {
+        return NULL;
+    }
+    if (__builtin_expect(local_readers_fenced, 0)) {
+        (void)atomic_exchange(&own->turns, turns + 1);
+    } else {
+        atomic_store_explicit(&own->turns, turns + 1, memory_order_relaxed);
+        atomic_signal_fence(memory_order_seq_cst);
+    }
+    return own;
+}
+
+static inline void
+local_readers_end(struct local_reader *own)
+{
+    uint64_t turns = atomic_load_explicit(&own->turns, memory_order_relaxed);
+
+    atomic_store_explicit(&own->turns, turns + 1, memory_order_release);
+}
+
+/* Waits until no reader uses what a pointer had before its exchange. Not inside
+ * of a look. */
+void local_readers_wait(void);
+
+/* In a forked child: only this thread is there. */
+void local_readers_forked(void);

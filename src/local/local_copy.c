@@ -33,7 +33,10 @@ struct local_copy {
     struct local_options options;
     unsigned left_out;
     enum local_stage stage;
+    enum bloomery_local_code fault;
     char error[ERROR_MAX];
+    uint64_t loads, changes;
+    bool missing;
 
     /* The copy that answers. Without a filter it says that the key is missing.
      */
@@ -104,27 +107,55 @@ local_copy_leave_out(struct local_copy *copy, unsigned rules)
 }
 
 static void
-note_error(struct local_copy *copy, const char *text)
+note_fault(struct local_copy *copy, enum bloomery_local_code fault,
+           const char *text)
 {
+    copy->fault = fault;
     (void)snprintf(copy->error, sizeof(copy->error), "%s", text);
 }
 
-const char *
-local_copy_error(const struct local_copy *copy)
+/* Notes why the copy's own filter fails. */
+static void
+note_status(struct local_copy *copy, const char *what, enum bloom_status status)
 {
-    return copy->error;
+    copy->fault = status == BLOOM_NOMEM   ? BLOOMERY_LOCAL_NOMEM
+                  : status == BLOOM_LIMIT ? BLOOMERY_LOCAL_LIMIT
+                                          : BLOOMERY_LOCAL_FOREIGN;
+    (void)snprintf(copy->error, sizeof(copy->error), "%s: %s", what,
+                   bloom_status_text(status));
+}
+
+/* Notes an error that the server replied. */
+static void
+note_refusal(struct local_copy *copy, struct slice text)
+{
+    struct slice rest = text;
+    bool unknown = slice_take(&rest, "ERR unknown command");
+
+    copy->fault = unknown ? BLOOMERY_LOCAL_FOREIGN : BLOOMERY_LOCAL_REFUSED;
+    (void)snprintf(copy->error, sizeof(copy->error), "%s%.*s",
+                   unknown ? "the server is no Bloomery server: " : "",
+                   resp_shown(text), text.data);
+}
+
+void
+local_copy_facts(const struct local_copy *copy, struct local_facts *ret_facts)
+{
+    *ret_facts = (struct local_facts){ .has_copy = copy->has_copy,
+                                       .bloom = copy->bloom,
+                                       .missing = copy->missing,
+                                       .deadline_ms = copy->deadline_ms,
+                                       .server_ms = copy->server_ms,
+                                       .loads = copy->loads,
+                                       .changes = copy->changes,
+                                       .fault = copy->fault,
+                                       .error = copy->error };
 }
 
 enum local_stage
 local_copy_stage(const struct local_copy *copy)
 {
     return copy->stage;
-}
-
-const struct bloom *
-local_copy_filter(const struct local_copy *copy)
-{
-    return copy->bloom;
 }
 
 /* An answer begins the next load. */
@@ -161,26 +192,27 @@ local_copy_cut(struct local_copy *copy)
 static void
 on_changed(struct local_copy *copy, uint64_t now_ms)
 {
+    copy->changes += copy->intact;
     copy->intact = false;
     if (copy->stage != LOCAL_WANTED) {
         want_load(copy, now_ms);
     }
 }
 
-/* Adds an item, as the server did. False: it cannot. */
-static bool
+/* Adds an item, as the server did. */
+static enum bloom_status
 add_item(const struct local_copy *copy, struct bloom *bloom,
          const struct told_item *item)
 {
     bool added;
 
     if ((bloom_kind(bloom) == BLOOM_AGEING) != (item->ms > 0)) {
-        return false;
+        return BLOOM_INVALID;
     }
-    return (item->ms > 0 ? bloom_add_at(bloom, copy->options.env, item->hash,
-                                        item->ms, &added)
-                         : bloom_add(bloom, copy->options.env, item->hash,
-                                     &added)) == BLOOM_OK;
+    return item->ms > 0
+               ? bloom_add_at(bloom, copy->options.env, item->hash, item->ms,
+                              &added)
+               : bloom_add(bloom, copy->options.env, item->hash, &added);
 }
 
 /* Takes what was told of items into the copy, and into a load. */
@@ -196,9 +228,14 @@ on_add(struct local_copy *copy, struct slice pairs, uint64_t ms,
         struct told_item item = { .hash = { get_u64(at), get_u64(at + 8) },
                                   .ms = ms };
 
-        if (copy->intact &&
-            (copy->bloom == NULL || !add_item(copy, copy->bloom, &item))) {
-            note_error(copy, "an item cannot be added to the copy");
+        enum bloom_status status = BLOOM_OK;
+
+        if (copy->intact) {
+            status = copy->bloom != NULL ? add_item(copy, copy->bloom, &item)
+                                         : BLOOM_INVALID;
+        }
+        if (status != BLOOM_OK) {
+            note_status(copy, "an item cannot be added to the copy", status);
             on_changed(copy, now_ms);
             return;
         }
@@ -207,7 +244,8 @@ on_add(struct local_copy *copy, struct slice pairs, uint64_t ms,
         }
     }
     if (copy->kept.failed) {
-        note_error(copy, "too many items are added while it loads");
+        note_fault(copy, BLOOMERY_LOCAL_NOMEM,
+                   "too many items are added while it loads");
         want_load(copy, now_ms + copy->options.max_stale_ms);
     }
 }
@@ -250,21 +288,35 @@ begin_load(struct local_copy *copy, uint64_t incarnation)
     copy->deleted = 0;
 }
 
+/* Frees a filter that the copy does not have any more. */
+static void
+free_swapped(const struct local_copy *copy, struct bloom *old)
+{
+    if (copy->options.on_swap != NULL) {
+        copy->options.on_swap(copy->options.ctx);
+    }
+    bloom_free(old, copy->options.env);
+}
+
 /* Puts what was loaded in the place of the copy. */
 static void
 finish_load(struct local_copy *copy, uint64_t deadline_ms, uint64_t now_ms)
 {
+    struct bloom *old;
+
     for (size_t at = 0; at < copy->kept.len; at += sizeof(struct told_item)) {
         struct told_item item;
+        enum bloom_status status;
 
         memcpy(&item, copy->kept.data + at, sizeof(item));
-        if (!add_item(copy, copy->part, &item)) {
-            note_error(copy, "an item cannot be added to the copy");
+        status = add_item(copy, copy->part, &item);
+        if (status != BLOOM_OK) {
+            note_status(copy, "an item cannot be added to the copy", status);
             want_load(copy, now_ms + copy->options.max_stale_ms);
             return;
         }
     }
-    bloom_free(copy->bloom, copy->options.env);
+    old = copy->bloom;
     copy->bloom = copy->part;
     copy->part = NULL;
     copy->incarnation = copy->part_incarnation;
@@ -272,21 +324,27 @@ finish_load(struct local_copy *copy, uint64_t deadline_ms, uint64_t now_ms)
     copy->has_copy = true;
     copy->intact = true;
     copy->stage = LOCAL_LOADED;
+    copy->loads++;
+    note_fault(copy, BLOOMERY_LOCAL_OK, "");
     drop_load(copy);
+    free_swapped(copy, old);
 }
 
 /* The key is missing: there is no copy, or one that has nothing. */
 static void
 on_missing(struct local_copy *copy, uint64_t fresh_until_ms)
 {
+    struct bloom *old = copy->bloom;
+
     drop_load(copy);
-    bloom_free(copy->bloom, copy->options.env);
     copy->bloom = NULL;
     copy->deleted = 0;
     copy->stage = LOCAL_WANTED;
     copy->has_copy = copy->options.missing_is_absent;
     copy->intact = false;
+    copy->missing = true;
     copy->deadline_ms = fresh_until_ms;
+    free_swapped(copy, old);
 }
 
 /* The next piece has come, or all of them. */
@@ -316,7 +374,9 @@ take_bytes(struct local_copy *copy, int64_t iterator, struct slice bytes)
         enum bloom_status status = payload_read_header(
             bytes.data, bytes.len, copy->options.env, &copy->part);
 
-        note_error(copy, status == BLOOM_OK ? "" : bloom_status_text(status));
+        if (status != BLOOM_OK) {
+            note_status(copy, "the filter cannot be copied", status);
+        }
         return status == BLOOM_OK && iterator == 1;
     }
     left = stream_left(copy->part, copy->got_place);
@@ -324,7 +384,8 @@ take_bytes(struct local_copy *copy, int64_t iterator, struct slice bytes)
         (uint64_t)iterator != copy->got_place + bytes.len + 1 ||
         stream_write(copy->part, copy->options.env, &chunk, false, &changed) !=
             STREAM_OK) {
-        note_error(copy, "a piece of the filter does not fit");
+        note_fault(copy, BLOOMERY_LOCAL_FOREIGN,
+                   "a piece of the filter does not fit");
         return false;
     }
     copy->got_place += bytes.len;
@@ -348,8 +409,12 @@ take_reply(struct local_copy *copy, struct slice value, uint64_t now_ms)
         return true;
     }
     if (copy->stage != LOCAL_LOADING) {
-        note_error(copy, "the server answers what was not asked");
+        note_fault(copy, BLOOMERY_LOCAL_FOREIGN,
+                   "the server answers what was not asked");
         return false;
+    }
+    if (resp_is_error(value)) {
+        note_refusal(copy, resp_text(value));
     }
     if (!is_dump || !take_bytes(copy, iterator, resp_text(bytes))) {
         want_load(copy, now_ms + copy->options.max_stale_ms / ASKS);
@@ -375,6 +440,7 @@ on_answer(struct local_copy *copy, const struct local_frame *frame,
         on_missing(copy, fresh_until_ms);
         return;
     }
+    copy->missing = false;
     copy->server_ms = frame->ms;
     if (copy->intact && frame->incarnation != copy->incarnation) {
         on_changed(copy, now_ms);
@@ -406,7 +472,8 @@ take_push(struct local_copy *copy, struct slice value, uint64_t now_ms)
     switch (frame.kind) {
     case LOCAL_FRAME_IS:
         if (!copy->asks) {
-            note_error(copy, "the server answers what was not asked");
+            note_fault(copy, BLOOMERY_LOCAL_FOREIGN,
+                       "the server answers what was not asked");
             return false;
         }
         on_answer(copy, &frame, now_ms);
@@ -431,14 +498,12 @@ local_copy_take(struct local_copy *copy, struct slice value, uint64_t now_ms)
         return take_push(copy, value, now_ms);
     }
     if (resp_is_error(value) && copy->asks) {
-        struct slice text = resp_text(value);
-
-        (void)snprintf(copy->error, sizeof(copy->error), "%.*s",
-                       resp_shown(text), text.data);
+        note_refusal(copy, resp_text(value));
         return false;
     }
     if (copy->on_way == 0) {
-        note_error(copy, "the server answers what was not asked");
+        note_fault(copy, BLOOMERY_LOCAL_FOREIGN,
+                   "the server answers what was not asked");
         return false;
     }
     return take_reply(copy, value, now_ms);

@@ -36,6 +36,7 @@
 #include "base/slice.h"
 
 #include <bloomery/bloom.h>
+#include <bloomery/local.h>
 
 struct local_options {
     struct slice key; /* borrowed */
@@ -43,6 +44,10 @@ struct local_options {
     uint64_t refresh_ms;    /* after the first deletion */
     bool missing_is_absent; /* a missing key counts as an empty filter */
     const struct bloom_env *env;
+    /* Is called when the copy has another filter, or none, and before the one
+     * that it had is freed. NULL: nobody cares. */
+    void (*on_swap)(void *ctx);
+    void *ctx;
 };
 
 /* Rules that a test leaves out, to show that it notices. */
@@ -80,11 +85,26 @@ void local_copy_link(struct local_copy *copy, uint64_t now_ms);
 void local_copy_cut(struct local_copy *copy);
 
 /* Takes one reply or push. False: the connection is of no use any more, since
- * the server refuses a command, or answers what was not asked;
- * local_copy_error says why. The owner cuts it, and may try again. */
+ * the server refuses a command, or answers what was not asked; the facts say
+ * why. The owner cuts it, and may try again. */
 bool local_copy_take(struct local_copy *copy, struct slice value,
                      uint64_t now_ms);
-const char *local_copy_error(const struct local_copy *copy);
+
+/* What became of it. */
+struct local_facts {
+    bool has_copy; /* it may say absent, until the deadline */
+    const struct bloom
+        *bloom;   /* its filter, borrowed until the next call; NULL:
+                     the key is missing, or there is no copy */
+    bool missing; /* the last answer said so */
+    uint64_t deadline_ms;
+    uint64_t server_ms; /* the server's clock, which an ageing copy goes by */
+    uint64_t loads, changes; /* copies that were loaded, and that ended */
+    enum bloomery_local_code fault; /* the last one; OK: none since a load */
+    const char *error;              /* its text */
+};
+void local_copy_facts(const struct local_copy *copy,
+                      struct local_facts *ret_facts);
 
 /* Appends the commands that are due. Returns when to call it again, if nothing
  * comes before. */
@@ -95,6 +115,4 @@ uint64_t local_copy_say(struct local_copy *copy, uint64_t now_ms,
 enum local_answer local_copy_contains(const struct local_copy *copy,
                                       struct slice item, uint64_t now_ms);
 
-/* Returns the stage; and the filter, borrowed until the next call, or NULL. */
 enum local_stage local_copy_stage(const struct local_copy *copy);
-const struct bloom *local_copy_filter(const struct local_copy *copy);

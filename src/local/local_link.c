@@ -2,6 +2,7 @@
 #include "local/local_link.h"
 
 #include "base/clock.h"
+#include "base/host_port.h"
 #include "client/client_dial.h"
 #include "proto/resp.h"
 #include "tls/tls.h"
@@ -10,13 +11,15 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 enum {
     VALUE_MAX_BYTES = 64 * 1024 * 1024, /* of a push; a piece has 256 KiB */
     DIAL_MS = 5000,
     SILENT_MS = 10000,
     LEAST_PAUSE_MS = 50,
-    MOST_PAUSE_MS = 5000
+    MOST_PAUSE_MS = 2000,
+    MOVES_MAX = 5
 };
 
 #define MS_NS UINT64_C(1000000)
@@ -43,14 +46,20 @@ void
 local_link_close(struct local_link *link)
 {
     local_copy_cut(link->copy);
+    /* A forked child may have the socket, too. */
+    if (link->client.fd >= 0) {
+        (void)shutdown(link->client.fd, SHUT_RDWR);
+    }
     client_close(&link->client);
 }
 
 /* ---- faults -------------------------------------------------------------- */
 
 static void
-note_error(struct local_link *link, const char *what, const char *why)
+note_error(struct local_link *link, enum bloomery_local_code fault,
+           const char *what, const char *why)
 {
+    link->fault = fault;
     (void)snprintf(link->error, sizeof(link->error), "%s%s%s", what,
                    why[0] != '\0' ? ": " : "", why);
 }
@@ -64,70 +73,143 @@ note_fault(struct local_link *link)
     case CLIENT_FINE:
         break;
     case CLIENT_NO_NAME:
-        note_error(link, "cannot connect", gai_strerror(client->code));
+        note_error(link, BLOOMERY_LOCAL_CONNECT, "cannot connect",
+                   gai_strerror(client->code));
         break;
     case CLIENT_NO_SERVER:
-        note_error(link, "cannot connect", strerror(client->code));
+        note_error(link, BLOOMERY_LOCAL_CONNECT, "cannot connect",
+                   strerror(client->code));
         break;
     case CLIENT_LATE:
-        note_error(link, "the server does not answer in time", "");
+        note_error(link, BLOOMERY_LOCAL_CONNECT,
+                   "the server does not answer in time", "");
         break;
     case CLIENT_NO_MEMORY:
-        note_error(link, "not enough memory", "");
+        note_error(link, BLOOMERY_LOCAL_NOMEM, "not enough memory", "");
         break;
     case CLIENT_READ:
     case CLIENT_WRITE:
-        note_error(link, "the connection failed", strerror(client->code));
+        note_error(link, BLOOMERY_LOCAL_CONNECT, "the connection failed",
+                   strerror(client->code));
         break;
     case CLIENT_TLS:
     case CLIENT_TLS_SEAL:
-        note_error(link, "TLS failed", tls_reason(client->tls));
+        note_error(link, BLOOMERY_LOCAL_TLS, "TLS failed",
+                   tls_reason(client->tls));
         break;
     case CLIENT_CLOSED:
-        note_error(link, "the server closed the connection", "");
+        note_error(link, BLOOMERY_LOCAL_CONNECT,
+                   "the server closed the connection", "");
         break;
     case CLIENT_TOO_LONG:
     case CLIENT_FOREIGN:
-        note_error(link, "the server does not speak RESP", "");
+        note_error(link, BLOOMERY_LOCAL_FOREIGN,
+                   "the server does not speak RESP", "");
         break;
     }
 }
 
-/* Ends the connection; another one follows after a pause. */
+/* Ends the connection; another one follows at this time. */
+static void
+end_link(struct local_link *link, uint64_t again_ms)
+{
+    local_link_close(link);
+    link->dial_at_ms = again_ms;
+}
+
+/* Ends it because of a fault. */
 static void
 cut_link(struct local_link *link)
 {
-    uint64_t now_ms = local_link_now_ms();
+    /* Copies of one server do not all come back at the same moment. */
+    uint64_t pause_ms =
+        link->pause_ms / 2 + clock_mono_ns() / 1000 % (link->pause_ms / 2 + 1);
 
     note_fault(link);
-    local_copy_cut(link->copy);
-    client_close(&link->client);
-    /* Copies of one server do not all come back at the same moment. */
-    link->dial_at_ms = now_ms + link->pause_ms / 2 +
-                       clock_mono_ns() / 1000 % (link->pause_ms / 2 + 1);
+    end_link(link, local_link_now_ms() + pause_ms);
+    link->moved_host[0] = '\0';
+    link->moves = 0;
+    link->cuts++;
     link->pause_ms =
         link->pause_ms < MOST_PAUSE_MS / 2 ? link->pause_ms * 2 : MOST_PAUSE_MS;
+}
+
+/* Goes to the server that a MOVED names. False: the error is none, or there
+ * were too many. */
+static bool
+follow_move(struct local_link *link, const char *error)
+{
+    struct slice text = slice_of(error), word;
+    struct host_port parts;
+    unsigned port;
+
+    if (!slice_take(&text, "MOVED ") || !slice_next_word(&text, &word) ||
+        !slice_next_word(&text, &word) || link->moves >= MOVES_MAX ||
+        link->address->host[0] == '/') {
+        return false;
+    }
+    if (word.len > 0 && word.data[0] == ':') { /* the same host */
+        parts.host = slice_of(link->address->host);
+        parts.port = (struct slice){ word.data + 1, word.len - 1 };
+    } else if (!host_port_split(word, &parts)) {
+        return false;
+    }
+    if (!host_port_number(&parts, &port) ||
+        parts.host.len >= sizeof(link->moved_host)) {
+        return false;
+    }
+    memmove(link->moved_host, parts.host.data, parts.host.len);
+    link->moved_host[parts.host.len] = '\0';
+    (void)snprintf(link->moved_port, sizeof(link->moved_port), "%u", port);
+    link->moves++;
+    end_link(link, local_link_now_ms());
+    return true;
 }
 
 /* ---- connecting ---------------------------------------------------------- */
 
 /* Waits for a reply that must be no error. */
 static bool
-expect(struct local_link *link, const char *to, uint64_t deadline_ns)
+expect(struct local_link *link, const char *to, uint64_t deadline_ns,
+       struct slice *ret_reply)
 {
-    struct slice reply, text;
+    struct slice text;
 
-    if (!client_reply(&link->client, deadline_ns, &reply)) {
+    if (!client_reply(&link->client, deadline_ns, ret_reply)) {
         return false;
     }
-    if (resp_is_error(reply)) {
-        text = resp_text(reply);
-        (void)snprintf(link->error, sizeof(link->error),
-                       "the server refuses %s: %.*s", to, resp_shown(text),
-                       text.data);
+    if (!resp_is_error(*ret_reply)) {
+        return true;
+    }
+    text = resp_text(*ret_reply);
+    /* Some servers repeat the words of a command that they do not know, and
+     * HELLO has the password. */
+    if (slice_take(&text, "ERR unknown command")) {
+        note_error(link, BLOOMERY_LOCAL_FOREIGN, "the server has no command",
+                   to);
         return false;
     }
-    return true;
+    link->fault = BLOOMERY_LOCAL_REFUSED;
+    (void)snprintf(link->error, sizeof(link->error),
+                   "the server refuses %s: %.*s", to, resp_shown(text),
+                   text.data);
+    return false;
+}
+
+/* Whether the reply to HELLO names the role of a replica. */
+static bool
+names_replica(struct slice reply)
+{
+    const char *lf = memchr(reply.data, '\n', reply.len);
+    struct slice rest = { lf + 1, reply.len - (size_t)(lf + 1 - reply.data) };
+    struct slice name, value;
+
+    while (resp_element(&rest, &name) && resp_element(&rest, &value)) {
+        if (slice_equal(resp_text(name), slice_lit("role"))) {
+            return !slice_equal(resp_text(value), slice_lit("master"));
+        }
+    }
+    return false;
 }
 
 static bool
@@ -136,9 +218,14 @@ log_in(struct local_link *link, uint64_t deadline_ns)
     const struct local_address *address = link->address;
     char number[16];
     struct slice words[] = { slice_lit("SELECT"), { number, 0 } };
+    struct slice reply;
 
     client_send_login(&link->client, 3, address->user, address->password);
-    if (!expect(link, "HELLO 3", deadline_ns)) {
+    if (!expect(link, "HELLO 3", deadline_ns, &reply)) {
+        return false;
+    }
+    if (!link->replica && names_replica(reply)) {
+        note_error(link, BLOOMERY_LOCAL_REPLICA, "the server is a replica", "");
         return false;
     }
     if (address->database == 0) {
@@ -147,34 +234,47 @@ log_in(struct local_link *link, uint64_t deadline_ns)
     words[1].len =
         (size_t)snprintf(number, sizeof(number), "%u", address->database);
     client_send(&link->client, words, 2);
-    return expect(link, "SELECT", deadline_ns);
+    return expect(link, "SELECT", deadline_ns, &reply);
 }
 
 static bool
 dial_server(struct local_link *link)
 {
     const struct local_address *address = link->address;
+    bool moved = link->moved_host[0] != '\0';
+    const char *host = moved ? link->moved_host : address->host;
+    const char *port = moved ? link->moved_port : address->port;
     struct client *client = &link->client;
     uint64_t deadline_ns = clock_mono_ns() + DIAL_MS * MS_NS;
 
     client_init(client, VALUE_MAX_BYTES);
     client->value_max = VALUE_MAX_BYTES;
     client->wake_fd = link->wake_fd;
-    return (address->host[0] == '/'
-                ? client_dial_path(client, address->host, deadline_ns)
-                : client_dial_host(client, address->host, address->port,
-                                   deadline_ns)) &&
+    return (host[0] == '/'
+                ? client_dial_path(client, host, deadline_ns)
+                : client_dial_host(client, host, port, deadline_ns)) &&
            (address->tls == NULL ||
-            client_dial_tls(client, address->tls, address->host,
-                            deadline_ns)) &&
+            client_dial_tls(client, address->tls, host, deadline_ns)) &&
            log_in(link, deadline_ns);
+}
+
+static bool
+is_woken(const struct local_link *link)
+{
+    struct pollfd wake = { .fd = link->wake_fd, .events = POLLIN };
+
+    return poll(&wake, 1, 0) > 0;
 }
 
 static void
 connect_again(struct local_link *link)
 {
     if (!dial_server(link)) {
-        cut_link(link);
+        if (is_woken(link)) { /* the thread has to look at something else */
+            end_link(link, local_link_now_ms());
+        } else {
+            cut_link(link);
+        }
         return;
     }
     link->dial_at_ms = 0;
@@ -192,12 +292,16 @@ hear(struct local_link *link)
 
     while (client_next(&link->client, &value)) {
         if (!local_copy_take(link->copy, value, local_link_now_ms())) {
-            note_error(link, local_copy_error(link->copy), "");
+            struct local_facts facts;
+
+            local_copy_facts(link->copy, &facts);
+            note_error(link, facts.fault, facts.error, "");
             return false;
         }
     }
     if (local_copy_stage(link->copy) == LOCAL_LOADED) {
         link->pause_ms = LEAST_PAUSE_MS;
+        link->moves = 0;
     }
     if (link->client.ended) {
         return client_fail(&link->client, CLIENT_CLOSED, 0);
@@ -208,19 +312,41 @@ hear(struct local_link *link)
     return link->client.fault == CLIENT_FINE;
 }
 
-static void
-converse(struct local_link *link, uint64_t until_ms)
+static uint64_t
+say(struct local_link *link, struct pollfd *ret_poll)
 {
-    uint64_t now_ms = local_link_now_ms();
-    uint64_t next_ms = local_copy_say(link->copy, now_ms, &link->client.out);
-    uint64_t end_ms = next_ms < until_ms ? next_ms : until_ms;
-    uint64_t wait_ms = end_ms > now_ms ? end_ms - now_ms : 0;
+    uint64_t next_ms =
+        local_copy_say(link->copy, local_link_now_ms(), &link->client.out);
+    uint64_t silent_ms = local_link_now_ms() + SILENT_MS;
 
-    (void)client_wait(&link->client, clock_mono_ns() + wait_ms * MS_NS);
     if (link->client.out.failed) {
         (void)client_fail(&link->client, CLIENT_NO_MEMORY, 0);
     }
-    if (!hear(link)) {
+    client_prepare(&link->client, ret_poll);
+    if (ret_poll->fd < 0) {
+        return 0; /* a fault, or the end: react hears of it */
+    }
+    return next_ms < silent_ms ? next_ms : silent_ms;
+}
+
+uint64_t
+local_link_prepare(struct local_link *link, struct pollfd *ret_poll)
+{
+    *ret_poll = (struct pollfd){ .fd = -1 };
+    if (link->dial_at_ms != 0 && local_link_now_ms() >= link->dial_at_ms) {
+        connect_again(link);
+    }
+    return link->dial_at_ms != 0 ? link->dial_at_ms : say(link, ret_poll);
+}
+
+void
+local_link_react(struct local_link *link, const struct pollfd *polled)
+{
+    if (link->dial_at_ms != 0) {
+        return;
+    }
+    (void)client_receive(&link->client, polled);
+    if (!hear(link) && !follow_move(link, link->error)) {
         cut_link(link);
     }
 }
@@ -228,15 +354,11 @@ converse(struct local_link *link, uint64_t until_ms)
 void
 local_link_step(struct local_link *link, uint64_t until_ms)
 {
+    struct pollfd polls[2] = { { .fd = link->wake_fd, .events = POLLIN } };
+    uint64_t next_ms = local_link_prepare(link, &polls[1]);
+    uint64_t end_ms = next_ms < until_ms ? next_ms : until_ms;
     uint64_t now_ms = local_link_now_ms();
-    struct pollfd wake = { .fd = link->wake_fd, .events = POLLIN };
-    uint64_t end_ms = link->dial_at_ms < until_ms ? link->dial_at_ms : until_ms;
 
-    if (link->dial_at_ms == 0) {
-        converse(link, until_ms);
-    } else if (now_ms >= link->dial_at_ms) {
-        connect_again(link);
-    } else if (end_ms > now_ms) {
-        (void)poll(&wake, 1, (int)(end_ms - now_ms));
-    }
+    (void)poll(polls, 2, end_ms > now_ms ? (int)(end_ms - now_ms) : 0);
+    local_link_react(link, &polls[1]);
 }

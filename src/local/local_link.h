@@ -14,6 +14,7 @@
 #include "client/client.h"
 #include "local/local_copy.h"
 
+struct pollfd;
 struct tls_contexts;
 
 /* A server. The texts are borrowed. */
@@ -25,17 +26,23 @@ struct local_address {
     unsigned database;
 };
 
-enum { LOCAL_LINK_ERROR_MAX = 256 };
+enum { LOCAL_LINK_ERROR_MAX = 256, LOCAL_LINK_HOST_MAX = 256 };
 
 struct local_link {
     const struct local_address *address;
     struct local_copy *copy;
+    bool replica; /* the server may be one */
     struct client client;
-    int wake_fd;          /* ends a step when it is readable; -1: none */
+    int wake_fd; /* ends a wait when it is readable, also a dial; -1: none */
+    /* The server that has the key, if another one said so (MOVED). */
+    char moved_host[LOCAL_LINK_HOST_MAX], moved_port[8];
+    unsigned moves;       /* since a copy was loaded */
     uint64_t dial_at_ms;  /* 0: it is connected */
     uint64_t pause_ms;    /* before the next time */
     unsigned connections; /* so far */
-    char error[LOCAL_LINK_ERROR_MAX]; /* the last one; no secrets in it */
+    unsigned cuts;        /* connections that ended or failed, so far */
+    enum bloomery_local_code fault;   /* the last one */
+    char error[LOCAL_LINK_ERROR_MAX]; /* its text; no secrets in it */
 };
 
 void local_link_init(struct local_link *link,
@@ -46,6 +53,13 @@ void local_link_close(struct local_link *link);
 /* Returns the copy's time. */
 uint64_t local_link_now_ms(void);
 
-/* Says and hears what there is, and waits for more until then, at the
- * longest. A dial may take longer. */
+/* For a thread with several links: dials if it is time to, and says what there
+ * is. Sets what poll is to wait for, and returns until when, at the longest. A
+ * dial may take longer. */
+uint64_t local_link_prepare(struct local_link *link, struct pollfd *ret_poll);
+
+/* Hears what has come. */
+void local_link_react(struct local_link *link, const struct pollfd *polled);
+
+/* Does all this for one link, and waits until then, at the longest. */
 void local_link_step(struct local_link *link, uint64_t until_ms);

@@ -99,7 +99,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             break;
         }
         if (!local_copy_take(copy, value, now_ms)) {
-            CHECK(local_copy_error(copy)[0] != '\0');
+            struct local_facts facts;
+
+            local_copy_facts(copy, &facts);
+            CHECK(facts.error[0] != '\0' && facts.fault != BLOOMERY_LOCAL_OK);
             local_copy_cut(copy);
             local_copy_link(copy, now_ms);
         }

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One copy of a program, which <bloomery/local.h> calls struct bloomery_local:
+ * the rules (local/local_copy.h), their connection (local/local_link.h), what
+ * readers see (local/local_view.h), and what status and events tell.
+ *
+ * A thread of the library (local/local_server.h) looks after it from
+ * local_member_begin to local_member_end. Other threads ask, read the status
+ * and close it. It lasts as long as one of both has it: two references.
+ */
+#pragma once
+
+#include "local/local_copy.h"
+#include "local/local_link.h"
+#include "local/local_view.h"
+
+#include <pthread.h>
+
+struct local_server;
+
+struct bloomery_local {
+    struct local_place place;
+    char apart[64]; /* readers' line of cache: what follows changes often */
+
+    /* Of the library's thread. */
+    struct local_copy *copy;
+    struct local_link link;
+    struct local_address address;
+    struct bloom_env env;
+    const struct bloom_env *lower; /* that of core */
+    struct local_facts told;       /* but the pointers */
+    unsigned told_cuts,
+        told_lost; /* cuts, and the connection of the last one */
+    uint64_t slack_ns;
+
+    /* Does not change. */
+    uint64_t max_stale_ms;
+    void (*on_event)(void *context, enum bloomery_local_event event,
+                     const char *text);
+    void *context;
+
+    /* The mutex guards what is known. */
+    pthread_mutex_t mutex;
+    pthread_cond_t news;
+    struct bloomery_local_status known;
+    bool answered; /* it was loaded, or the key is missing */
+    bool hopeless; /* trying again will not mend the error */
+
+    pthread_mutex_t telling; /* while on_event runs, which may close the copy */
+    _Atomic(bool) closed;
+    _Atomic(unsigned) references;
+    struct local_server *server; /* the registry's; NULL: no thread has it */
+    char key[];
+};
+
+/* Makes a copy. The options are complete: no member stands for a default. NULL:
+ * no memory. */
+struct bloomery_local *
+local_member_new(const struct bloomery_local_options *options,
+                 const char *server);
+
+/* Gives back one reference. */
+void local_member_release(struct bloomery_local *member);
+
+/* Frees one that no thread has got. */
+void local_member_abandon(struct bloomery_local *member);
+
+/* All is unknown from now on, and on_event is not called any more. */
+void local_member_close(struct bloomery_local *member);
+
+/* Waits until it has been answered, or is hopeless. */
+enum bloomery_local_code local_member_wait(struct bloomery_local *member,
+                                           uint64_t timeout_ms);
+void local_member_status(struct bloomery_local *member,
+                         struct bloomery_local_status *ret_status);
+
+/* For the thread. */
+void local_member_begin(struct bloomery_local *member,
+                        const struct local_address *address, int wake_fd);
+void local_member_look(struct bloomery_local *member); /* after each step */
+void local_member_end(struct bloomery_local *member);
+
+/* In a forked child, whose parent's thread had it. */
+void local_member_forked(struct bloomery_local *member);

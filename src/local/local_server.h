@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The threads of the library: one for each server that the program has copies
+ * of, however many copies, up to LOCAL_SERVER_COPIES; it ends with the last of
+ * them. All signals are blocked in it. The registry of servers has a mutex, and
+ * any thread may call these functions.
+ *
+ * A forked child has none of the threads: its copies are closed, and it may
+ * open its own. When the program exits, the threads are stopped first, since
+ * OpenSSL ends then.
+ */
+#pragma once
+
+#include "local/local_member.h"
+#include "local/local_url.h"
+
+enum { LOCAL_SERVER_COPIES = 63, LOCAL_FILE_BYTES = 4096 };
+
+/* The PEM files of TLS, or "". */
+struct local_files {
+    const char *ca, *cert, *key;
+};
+
+/* Gives a copy to the thread of its server, with a reference. On failure
+ * *ret_reason, of TLS_REASON_MAX bytes, may say more. */
+enum bloomery_local_code local_server_join(const struct local_url *url,
+                                           const struct local_files *files,
+                                           struct bloomery_local *member,
+                                           char *ret_reason);
+
+/* Has the thread end a copy that is closed. */
+void local_server_wake(struct bloomery_local *member);

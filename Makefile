@@ -76,6 +76,13 @@ STATIC   := $(B)/libbloomery.a
 SHARED   := $(B)/libbloomery.so.1
 LIBOBJS  := $(patsubst %.c,$(B)/library/%.o,$(wildcard src/core/*.c) \
 	  src/base/err.c src/base/huge.c)
+# The library with copies that stay fresh: what it needs of the rooms up to its own.
+LOCAL_STATIC := $(B)/libbloomery-local.a
+LOCAL_SHARED := $(B)/libbloomery-local.so.1
+LOCAL_OBJS := $(LIBOBJS) $(patsubst %.c,$(B)/library/%.o,$(wildcard src/local/*.c src/client/*.c src/tls/*.c) \
+	  $(addprefix src/proto/,compose.c reply.c resp.c) $(addprefix src/base/,buf.c clock.c host_port.c mem.c \
+	  metrics.c num.c reserve.c slice.c thread.c))
+LOCAL_LIBS = $(shell pkg-config --libs libssl libcrypto) -lm
 UNIT     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*/test_*.c))
 # The shared code of a layer's tests is a static library, so that a test links only
 # what it calls. Some layers' tests also call that of another layer's tests.
@@ -131,9 +138,9 @@ $(foreach l,$(ROOMS),$(eval $(call archive,$l)))
 
 # Programs see only what the public header declares: all other symbols are hidden in
 # the shared library, and local to the one object of the static library.
-library: $(STATIC) $(SHARED) ## Build libbloomery, static and shared
+library: $(STATIC) $(SHARED) $(LOCAL_STATIC) $(LOCAL_SHARED) ## Build libbloomery and libbloomery-local, static and shared
 
-PIC := -fPIC -fvisibility=hidden $(call has,-fno-semantic-interposition)
+PIC := -DBLOOMERY_LIBRARY -fPIC -fvisibility=hidden $(call has,-fno-semantic-interposition)
 
 $(B)/library/%.o: %.c Makefile | $(STAMP)
 	@mkdir -p $(@D)
@@ -141,15 +148,22 @@ $(B)/library/%.o: %.c Makefile | $(STAMP)
 	$(Q)$(CC) $(ALL_CFLAGS) $(PIC) -MMD -MP -c $< -o $@
 
 $(STATIC): $(LIBOBJS)
+$(LOCAL_STATIC): $(LOCAL_OBJS)
+$(STATIC) $(LOCAL_STATIC): $(B)/%.a:
 	@rm -f $@
-	$(Q)$(LD) -r -o $(B)/library/libbloomery.o $^
-	$(Q)$(OBJCOPY) --localize-hidden $(B)/library/libbloomery.o
-	$(Q)$(AR) rcs $@ $(B)/library/libbloomery.o
+	$(Q)$(LD) -r -o $(B)/library/$*.o $^
+	$(Q)$(OBJCOPY) --localize-hidden $(B)/library/$*.o
+	$(Q)$(AR) rcs $@ $(B)/library/$*.o
 
-$(SHARED): $(LIBOBJS) packaging/libbloomery.map
+# The second one has a thread and its end, so it stays in its process (nodelete).
+$(SHARED): $(LIBOBJS)
+$(SHARED): SHARED_LIBS := -lm
+$(LOCAL_SHARED): $(LOCAL_OBJS)
+$(LOCAL_SHARED): SHARED_LIBS = $(LOCAL_LIBS) -Wl,-z,nodelete
+$(SHARED) $(LOCAL_SHARED): $(B)/%.so.1: packaging/%.map
 	@echo "  LINK  $@"
 	$(Q)$(CC) -shared $(filter-out -pie,$(ALL_LDFLAGS)) -Wl,-soname,$(@F) $(if $(SAN_$(MODE)),,-Wl,-z,defs) \
-	  -Wl,--version-script=packaging/libbloomery.map -o $@ $(LIBOBJS) -lm
+	  -Wl,--version-script=$< -o $@ $(filter %.o,$^) $(SHARED_LIBS)
 	$(Q)ln -sf $(@F) $(@:.1=)
 
 $(SERVER): $(ARCHIVES)
@@ -210,15 +224,15 @@ $(STILL): bench/preload/still.c Makefile
 	$(Q)$(PRELOAD) -o $@ $<
 
 # A copy of a filter in a program, for behaviour tests.
-$(PROBE): $(PROBE).o $(B)/liblocal.a $(B)/libcore.a $(B)/libclient.a $(B)/libtls.a $(B)/libproto.a $(B)/libbase.a
+$(PROBE): $(PROBE).o $(LOCAL_STATIC)
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(TEST_LDFLAGS) -o $@ $^ $(shell pkg-config --libs libxxhash libssl libcrypto) -lm
+	$(Q)$(CC) $(TEST_LDFLAGS) -o $@ $^ $(LOCAL_LIBS)
 
 $(B)/bench/%: $(B)/bench/%.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
--include $(OBJS:.o=.d) $(LIBOBJS:.o=.d) $(UNIT:=.d) $(HELPERS:.o=.d) $(FUZZ:=.d) $(PROBE:=.d) $(BENCH:=.d)
+-include $(OBJS:.o=.d) $(LOCAL_OBJS:.o=.d) $(UNIT:=.d) $(HELPERS:.o=.d) $(FUZZ:=.d) $(PROBE:=.d) $(BENCH:=.d)
 
 # Redis and Valkey, which tests and the demo of a cluster use.
 PEERS := build/redis/usr/bin/redis-server
@@ -238,8 +252,10 @@ demo-cluster: deps-demo $(SERVER) $(PEERS) ## Load a word list into a cluster wh
 # The installed files, as file:place below PREFIX. PUT_TEXT replaces the paths in
 # texts with those of the installation.
 LIBRARY  := $(STATIC):$(LIBDIR)/libbloomery.a $(SHARED):$(LIBDIR)/libbloomery.so.1 \
-	include/bloomery/bloom.h:include/bloomery/bloom.h
+	$(LOCAL_STATIC):$(LIBDIR)/libbloomery-local.a $(LOCAL_SHARED):$(LIBDIR)/libbloomery-local.so.1 \
+	include/bloomery/bloom.h:include/bloomery/bloom.h include/bloomery/local.h:include/bloomery/local.h
 LIBTEXTS := packaging/libbloomery.pc.in:$(LIBDIR)/pkgconfig/libbloomery.pc \
+	packaging/libbloomery-local.pc.in:$(LIBDIR)/pkgconfig/libbloomery-local.pc \
 	packaging/man/libbloomery.3:share/man/man3/libbloomery.3
 BINARIES := $(SERVER):bin/bloomery-server $(CHECK):bin/bloomery-check \
 	$(LOAD):bin/bloomery-load
@@ -288,10 +304,11 @@ install: $(SERVER) $(CHECK) $(LOAD) build/systemd/bloomery@.service install-libr
 	test -e $(DESTDIR)$(SYSCONFDIR)/bloomery/bloomery.conf || install -m 640 \
 	  $(DESTDIR)$(PREFIX)/share/bloomery/bloomery.conf $(DESTDIR)$(SYSCONFDIR)/bloomery/bloomery.conf
 
-install-library: library ## Install only libbloomery
+install-library: library ## Install only libbloomery and libbloomery-local
 	$(foreach f,$(LIBRARY),$(call PUT,644,$(subst :, ,$f))$(NEWLINE)	)
 	$(foreach f,$(LIBTEXTS),$(call PUT_TEXT,$(subst :, ,$f))$(NEWLINE)	)
 	ln -sf libbloomery.so.1 $(DESTDIR)$(PREFIX)/$(LIBDIR)/libbloomery.so
+	ln -sf libbloomery-local.so.1 $(DESTDIR)$(PREFIX)/$(LIBDIR)/libbloomery-local.so
 
 install-doc: ## Install only the pages, with plots and examples
 	$(foreach f,$(DOCS) $(SHOWN),$(call PUT,644,$f $(DOC)/$f)$(NEWLINE)	)
@@ -299,7 +316,7 @@ install-doc: ## Install only the pages, with plots and examples
 
 uninstall: ## Remove the installed files; keep configuration and data
 	rm -f $(foreach f,$(BINARIES) $(TEXTS) $(LIBRARY) $(LIBTEXTS),$(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$f))) \
-	  $(DESTDIR)$(PREFIX)/$(LIBDIR)/libbloomery.so $(addprefix $(DESTDIR)$(PREFIX)/$(DOC)/,$(DOCS) $(SHOWN))
+	  $(addprefix $(DESTDIR)$(PREFIX)/$(LIBDIR)/,libbloomery.so libbloomery-local.so) $(addprefix $(DESTDIR)$(PREFIX)/$(DOC)/,$(DOCS) $(SHOWN))
 	-rmdir $(DESTDIR)$(PREFIX)/include/bloomery
 	-find $(DESTDIR)$(PREFIX)/$(DOC) -type d -empty -delete
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A copy of a filter in a program (src/local) beside a live server: it follows all
-# changes, and says "absent" only if the server would have said so at some moment of
+# A copy of a filter in a program (libbloomery-local) beside a live server: it follows
+# all changes, and says "absent" only if the server would have said so at some moment of
 # the last second, whatever happens to the server.
 
 import os
@@ -18,14 +18,17 @@ from lib.servers import wait_until
 
 PROBE = Path(servers.server_binary()).parent / "tests" / "local" / "local_probe"
 STALE_MS = 1000
+# The flags of <bloomery/local.h>.
+REPLICA_ALLOWED, MISSING_IS_ABSENT = 2, 4
+FRESH_SECONDS = 3 # at most, after a fault
 
 
 class Copy:
     """Asks the copy in a process of its own."""
 
-    def __init__(self, server, key="k"):
+    def __init__(self, url, flags=0, max_bytes=0):
         self.child = subprocess.Popen(
-            [PROBE, "127.0.0.1", str(server.port), key, str(STALE_MS)],
+            [PROBE, url, "k", str(STALE_MS), str(flags), str(max_bytes)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
     def ask(self, item):
@@ -37,6 +40,17 @@ class Copy:
         wait_until(lambda: self.ask(item) == said, seconds,
                    "%s becomes %s" % (item, said))
 
+    def status(self):
+        self.child.stdin.write("\n")
+        self.child.stdin.flush()
+        state, connections, loads, age, *error = self.child.stdout.readline().split()
+        return state, int(connections), int(loads), int(age), " ".join(error)
+
+    def refusal(self):
+        """What it said before it ended, since it could not be opened."""
+        assert self.child.wait(30) == 1
+        return self.child.stdout.read()
+
     def close(self):
         self.child.stdin.close()
         assert self.child.wait(20) == 0
@@ -47,8 +61,8 @@ class Copy:
 def copy():
     made = []
 
-    def start(server):
-        made.append(Copy(server))
+    def start(server, flags=0, max_bytes=0, url="redis://127.0.0.1:%d"):
+        made.append(Copy(url % server.port if "%d" in url else url, flags, max_bytes))
         return made[-1]
 
     yield start
@@ -73,6 +87,88 @@ def test_a_copy_follows_its_filter(server, copy, more):
         one.becomes("nothing", "unknown")
         conn.call("BF.RESERVE", "k", "0.0001", 5000, *more)
         one.becomes("new", "absent")
+        state, connections, loads, _, error = one.status()
+        assert (state, connections, loads, error) == ("fresh", 1, 2, "")
+
+
+def test_a_copy_is_another_when_the_key_is(server, copy):
+    with server.conn() as conn:
+        conn.call("BF.ADD", "k", "first")
+        conn.call("BF.ADD", "other", "second")
+        one = copy(server)
+        one.becomes("second", "absent")
+        conn.call("RENAME", "other", "k")
+        one.becomes("second", "present")
+        one.becomes("first", "absent")
+        conn.call("FLUSHALL")
+        one.becomes("second", "unknown")
+        wait_until(lambda: one.status()[0] == "missing", 20)
+
+
+def test_a_missing_key_may_count_as_an_empty_filter(server, copy):
+    with server.conn() as conn:
+        one = copy(server, MISSING_IS_ABSENT)
+        one.becomes("x", "absent")
+        conn.call("BF.ADD", "k", "x")
+        one.becomes("x", "present")
+        conn.call("DEL", "k")
+        one.becomes("x", "absent")
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            one.becomes("x", "unknown")
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+
+
+def test_many_items_are_answered_at_once(server, copy):
+    with server.conn() as conn:
+        conn.call("BF.RESERVE", "k", "0.000001", 1000)
+        for first in range(0, 100_000, 1000):
+            conn.call("BF.MADD", "k", *("n-%d" % i for i in range(first, first + 1000)))
+        one = copy(server)
+        assert one.ask("100000 ") == "0 0 100000"
+        unknown, absent, present = map(int, one.ask("200000 ").split())
+        assert unknown == 0 and 99_900 < absent <= 100_000
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            one.becomes("nothing", "unknown")
+            assert one.ask("200000 ") == "%d 0 %d" % (absent, present)
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+
+
+def test_what_cannot_be_copied_is_said_when_it_is_opened(
+        server, start_server, copy, tmp_path):
+    replica = start_server("--dir", tmp_path, "--replicaof",
+                           "127.0.0.1 %d" % server.port)
+    with server.conn() as conn, replica.conn() as other:
+        conn.call("BF.RESERVE", "k", "0.0001", 1_000_000)
+        conn.call("BF.ADD", "k", "x")
+        wait_until(lambda: other.call("BF.EXISTS", "k", "x") == 1, 30)
+        assert copy(replica).refusal() == "the server is a replica: " \
+            "the server is a replica\n"
+        copy(replica, REPLICA_ALLOWED).becomes("y", "absent")
+        assert "max_bytes" in copy(server, max_bytes=1000).refusal()
+        conn.call("ACL", "SETUSER", "reader", "on", ">se/cret", "~k", "-@all",
+                  "+hello", "+bf.subscribe", "+bf.scandump", "+select")
+        url = "redis://reader:%s@127.0.0.1:%d"
+        copy(server, url=url % ("se%2Fcret", server.port)).becomes("y", "absent")
+        said = copy(server, url=url % ("wrong", server.port)).refusal()
+        assert "WRONGPASS" in said and "wrong" not in said.replace("WRONGPASS", "")
+        conn.call("ACL", "SETUSER", "reader", "-bf.scandump")
+        assert "NOPERM" in copy(
+            server, url=url % ("se%2Fcret", server.port)).refusal()
+
+
+def test_a_copy_comes_through_a_socket_from_a_database(start_server, copy, tmp_path):
+    path = tmp_path / "bloomery.sock"
+    server = start_server("--unixsocket", path, "--databases", "4")
+    with server.conn() as conn:
+        conn.call("SELECT", "3")
+        conn.call("BF.ADD", "k", "x")
+        one = copy(server, url="unix://%s?db=3" % path)
+        assert one.ask("x") == "present"
+        one.becomes("y", "absent")
 
 
 def test_a_copy_grows_where_the_server_does(server, copy):
@@ -147,6 +243,7 @@ def test_a_copy_survives_kills_of_its_server(start_server, copy, tmp_path):
         one.becomes("nothing", "absent")
         one.becomes("life-%d" % life, "present")
         server.kill()
+        one.becomes("nothing", "unknown")
         server = start_server(*options, port=port)
         wait_until(after(added + STALE_MS / 1000 - time.monotonic()), 20)
         assert all(one.ask("life-%d" % i) != "absent" for i in range(life + 1))

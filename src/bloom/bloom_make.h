@@ -30,6 +30,7 @@
  */
 #pragma once
 
+#include "base/metrics.h"
 #include "bloom/grammar.h"
 #include "core/ageing.h"
 #include "core/bloom.h"
@@ -123,6 +124,30 @@ bloom_make_ask(const struct request *req, const struct bloom *bloom,
     } else {
         bloom_contains_batch(bloom, hashes, count, ret_found);
     }
+}
+
+/* Count items that were looked up, of a missing key too, and those that were
+ * found. */
+static inline void
+bloom_make_count(size_t asked, size_t found)
+{
+    metric_add(METRIC_ITEMS_ASKED, (int64_t)asked);
+    metric_add(METRIC_ITEMS_FOUND, (int64_t)found);
+}
+static inline void
+bloom_make_count_many(const bool *found, size_t count)
+{
+    size_t sum = 0, i = 0;
+
+    for (; i + 8 <= count; i += 8) { /* adds up eight bytes of 0 or 1 */
+        sum += slice_load64((const char *)found + i) *
+                   UINT64_C(0x0101010101010101) >>
+               56;
+    }
+    for (; i < count; i++) {
+        sum += found[i];
+    }
+    bloom_make_count(count, sum);
 }
 
 /* Returns whether adds to the filter are not those of most filters: it forgets

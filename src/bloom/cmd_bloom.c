@@ -5,7 +5,6 @@
  * in RESP3.
  */
 #include "access/handlers.h"
-#include "base/metrics.h"
 #include "bloom/adds.h"
 #include "bloom/pairs.h"
 #include "engine/effect.h"
@@ -121,14 +120,15 @@ cmd_bf_exists(struct request *req)
 {
     const struct bloom *bloom = bloom_make_find(req);
     enum err err = bloom_make_check_found(req, bloom);
+    bool found;
 
     if (err != OK) {
         return err;
     }
-    bloom_make_reply(
-        req,
-        bloom != NULL &&
-            bloom_make_has(req, bloom, hash_item(bloom, req->argv[ITEM_AT])));
+    found = bloom != NULL &&
+            bloom_make_has(req, bloom, hash_item(bloom, req->argv[ITEM_AT]));
+    bloom_make_count(1, found);
+    bloom_make_reply(req, found);
     return OK;
 }
 
@@ -356,6 +356,7 @@ cmd_bf_exists_many(struct request *req, const struct slice *argv,
             observe_event(req, &req->key, CONF_EVENT_KEY_MISS, "keymiss");
         }
     }
+    bloom_make_count_many(found, count);
     bloom_make_reply_many(req, found, count);
     return count;
 }

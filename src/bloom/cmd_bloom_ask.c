@@ -69,6 +69,7 @@ ask_batch(struct request *req, struct asking *asking, const struct bloom *bloom,
         bloom_make_hash(bloom, req->argv + asking->at, 1, count, hashes);
         bloom_make_ask(req, bloom, hashes, count, found);
     }
+    bloom_make_count_many(found, count);
     if (asking->answers) {
         bloom_make_reply_many(req, found, count);
     } else {

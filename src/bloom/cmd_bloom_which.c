@@ -42,7 +42,10 @@ look_into(struct request *req, const struct key *key, void *ctx)
     bloom = entry != NULL ? &entry->bloom : NULL;
     which->err = bloom_make_check_found(req, bloom);
     if (which->err == OK) {
-        bloom_make_reply(req, bloom != NULL && has_item(req, which, bloom));
+        bool found = bloom != NULL && has_item(req, which, bloom);
+
+        bloom_make_count(1, found);
+        bloom_make_reply(req, found);
     }
 }
 

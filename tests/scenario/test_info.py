@@ -138,6 +138,36 @@ def test_hits_and_misses(server):
         assert (got["keyspace_hits"], got["keyspace_misses"]) == ("3", "2")
 
 
+def test_items_asked_and_found_are_counted(server):
+    """Of single commands, of pipelines, whose commands run together, of missing
+    keys, and of commands that pause; not of commands that fail."""
+    def got():
+        figures = fields(conn)
+        return int(figures["items_asked"]), int(figures["items_found"])
+
+    many = ["item:%d" % i for i in range(1001)]
+    with server.conn() as conn:
+        conn.call("BF.MADD", "k", *many)
+        conn.call("BF.ADD", "other", "item:1")
+        conn.call("CONFIG", "RESETSTAT")
+        seen = []
+        for words in (["BF.EXISTS", "k", "item:1"], ["BF.EXISTS", "missing", "a"],
+                      ["BF.MEXISTS", "k", *many, "absent!"], ["BF.MEXISTS", "missing", "a", "b"],
+                      ["BF.COUNTNEW", "k", "item:1", "absent!"],
+                      ["BF.WHICH", "item:1", "k", "other", "missing"],
+                      ["BF.EXISTS", "k"], ["BF.CARD", "k"]):
+            conn.call(*words)
+            seen.append(got())
+        assert seen == [(1, 1), (2, 1), (1004, 1002), (1006, 1002), (1008, 1003),
+                        (1011, 1005), (1011, 1005), (1011, 1005)]
+        conn.call("CONFIG", "RESETSTAT")
+        for length in (1, 2, 7, 8, 9, 16, 63, 64, 65, 100):
+            asked, found = got()
+            conn.pipeline([("BF.EXISTS", "k", "item:%d" % i if i % 3 else "absent!")
+                           for i in range(length)])
+            assert got() == (asked + length, found + length - (length + 2) // 3), length
+
+
 def test_bytes_are_counted(server):
     with server.conn() as conn:
         a = fields(conn)

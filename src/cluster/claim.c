@@ -426,6 +426,7 @@ static void
 enter_claim(struct sidecar *sidecar, const struct slot_set *set)
 {
     slot_set_foreach (set, slot) {
+        sidecar_enter_open(sidecar, slot); /* it is not missing any more */
         sidecar_enter(sidecar, slot, PHASE_CLAIMED);
     }
 }
@@ -583,11 +584,10 @@ pick(struct sidecar *sidecar, uint64_t now_ms)
             slot_set_add(&sets[WANT_CLAIM], slot);
         }
     }
+    sidecar_set_missing(sidecar, &wanted, &sets[WANT_MISSING]);
     if (!slot_set_is_empty(&sets[WANT_SERVE])) {
         sidecar_serve(sidecar, &sets[WANT_SERVE]);
     }
-    slot_set_subtract(&wanted, &sets[WANT_SERVE]);
-    sidecar_set_missing(sidecar, &wanted, &sets[WANT_MISSING]);
     if (!slot_set_is_empty(&sets[WANT_KEEP])) {
         begin_claim(sidecar, sidecar->own->node);
         sidecar_separate_raised(sidecar, &sets[WANT_KEEP]);

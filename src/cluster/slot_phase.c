@@ -25,8 +25,7 @@ static const struct {
     [PHASE_FOUND] = { "found", TO(WANTED) | TO(CLAIMED) | TO(MISSING) |
                                    TO(SERVED) | LOST },
     [PHASE_CLAIMED] = { "claimed", TO(WANTED) | TO(FOUND) | TO(SERVED) | LOST },
-    [PHASE_MISSING] = { "missing", TO(WANTED) | TO(FOUND) | TO(CLAIMED) |
-                                       TO(SERVED) | LOST },
+    [PHASE_MISSING] = { "missing", TO(WANTED) | TO(FOUND) | LOST },
     [PHASE_SERVED] = { "served",
                        TO(WANTED) | TO(SPOKEN) | TO(LEAVING) | TO(AWAITED) },
     [PHASE_SPOKEN] = { "spoken", TO(WANTED) | TO(PASSED) | TO(EXPORTED) },

@@ -490,3 +490,124 @@ TEST(who_came_before_a_lapse_has_not_come)
     rig_fini(&rig);
     mem_free(file);
 }
+
+/* ---- ways from phase to phase that no simulated world takes ---------------
+ */
+
+/* What the rig's nodes say when others than A, which is myself, own slots. */
+#define A_OWNS(slots)                                                          \
+    RIG_A " 10.0.0.1:7000@17000 myself,master - 0 0 1 connected " slots "\n"
+#define B_OWNS(slots)                                                          \
+    RIG_B " 10.0.0.2:7001@17001 master - 0 1 5 connected " slots "\n"
+#define C_OWNS(slots)                                                          \
+    RIG_C " 10.0.0.3:7002@17002 master - 0 1 6 connected " slots "\n"
+
+static unsigned
+entered(const struct rig *rig, enum slot_phase from, enum slot_phase to)
+{
+    return rig->sidecar->entered[from][to];
+}
+
+/* Nobody owns slots 0 to 3 for a while: DELSLOTS, and ADDSLOTS. */
+TEST(a_slot_that_nobody_has_owned_comes_back)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    rig_poll(&rig, A_OWNS("4-5460"));
+    assert_int_equal(rig.state[0], SLOT_LEAVING);
+    rig_poll(&rig, RIG_NODES);
+    assert_int_equal(entered(&rig, PHASE_LEAVING, PHASE_WANTED), 4);
+    assert_int_equal(rig.state[0], SLOT_SERVED); /* nobody was in between */
+    rig_poll(&rig, A_OWNS("4-5460"));
+    rig_tick(&rig, 300);
+    assert_int_equal(rig.state[0], SLOT_EXPORTED);
+    rig_poll(&rig, A_OWNS("4-5460") C_OWNS("0-3"));
+    assert_int_equal(entered(&rig, PHASE_EXPORTED, PHASE_AWAITED), 4);
+    assert_int_equal(rig.state[0], SLOT_HELD); /* C may not know it yet */
+    rig_poll(&rig, A_OWNS("4-5460"));
+    assert_int_equal(rig.state[0], SLOT_EXPORTED);
+    rig_poll(&rig, RIG_NODES);
+    assert_int_equal(entered(&rig, PHASE_EXPORTED, PHASE_WANTED), 4);
+    rig_fini(&rig);
+    mem_free(file);
+}
+
+/* It was never held here. */
+TEST(a_wanted_slot_that_is_lost_comes_back)
+{
+    struct rig rig;
+
+    rig_init(&rig, NULL);
+    rig_poll(&rig, RIG_NODES);
+    rig_poll(&rig, A_OWNS("4-5460"));
+    assert_int_equal(entered(&rig, PHASE_WANTED, PHASE_AWAITED), 4);
+    rig_poll(&rig, RIG_NODES);
+    assert_int_equal(entered(&rig, PHASE_AWAITED, PHASE_WANTED), 4);
+    assert_int_equal(rig.state[0], SLOT_HELD);
+    rig_fini(&rig);
+}
+
+TEST(a_slot_that_was_given_and_passed_comes_back)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct slot_set granted;
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    assert_int_equal(
+        fence(&rig, RIG_B, 5, false, SIDECAR_ASK_FENCE_EMPTY, &granted).kind,
+        SIDECAR_HAS_KEYS);
+    rig_poll(&rig, A_OWNS("4-5460") C_OWNS("0-3") B_OWNS("5461"));
+    assert_int_equal(entered(&rig, PHASE_SPOKEN, PHASE_PASSED), 4);
+    rig_poll(&rig, A_OWNS("4-5460"));
+    rig_poll(&rig, RIG_NODES);
+    assert_int_equal(entered(&rig, PHASE_PASSED, PHASE_WANTED), 4);
+    rig_fini(&rig);
+    mem_free(file);
+}
+
+/* B's daemon claims slots 0 to 3, of which A has a copy, and C owns them. */
+TEST(a_missing_slot_may_be_given_and_pass)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct rig rig;
+
+    file->known[0] = file->known[1] = file->known[2] = file->known[3] = 4;
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    for (int round = 0; round < 6; round++) {
+        rig_tick(&rig, 150);
+        rig_answer_survey(&rig, NULL, NULL, RIG_C);
+    }
+    assert_int_equal(rig.state[0], SLOT_MISSING);
+    assert_int_equal(fence_surveyed(&rig, RIG_B, 4, SIDECAR_ASK_FENCE).kind,
+                     SIDECAR_FENCED);
+    assert_int_equal(rig.state[0], SLOT_MISSING);
+    rig_poll(&rig, A_OWNS("4-5460") C_OWNS("0-3") B_OWNS("5461"));
+    assert_int_equal(entered(&rig, PHASE_MISSING, PHASE_PASSED), 4);
+    assert_int_equal(rig.state[0], SLOT_HELD);
+    rig_fini(&rig);
+    mem_free(file);
+}
+
+/* A gains slot 0 from C and 1 to 4 from B. While C is asked for that one, B's
+ * daemon fences what A has of the others. */
+TEST(a_slot_with_a_source_may_be_given)
+{
+    struct holdings *file = rig_file(RIG_A, 0);
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, A_OWNS("5-5460") C_OWNS("0") B_OWNS("1-4"));
+    rig_poll(&rig, A_OWNS("0-5460") B_OWNS("5461") C_OWNS("5462"));
+    assert_int_equal(entered(&rig, PHASE_FOUND, PHASE_CLAIMED), 1);
+    assert_int_equal(fence_surveyed(&rig, RIG_B, 2, SIDECAR_ASK_FENCE).kind,
+                     SIDECAR_FENCED);
+    assert_int_equal(entered(&rig, PHASE_FOUND, PHASE_WANTED), 3);
+    rig_fini(&rig);
+    mem_free(file);
+}

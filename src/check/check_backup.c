@@ -131,7 +131,7 @@ backup_journal(void *ctx, const char *path, const char *out,
     struct check_journal *journal = mem_zalloc(sizeof(*journal));
     struct manifest *manifest = mem_alloc(sizeof(*manifest));
     enum check_found_journal found;
-    char why[256] = "";
+    char why[512] = "";
     bool ok = false;
 
     found = check_journal_open(backup->check, path, journal, why, sizeof(why));

@@ -156,7 +156,7 @@ note_kept(struct check_gap *gap, struct slice name)
 static bool
 execute_command(struct check_gap *gap, struct slice command)
 {
-    char why[256] = "";
+    char why[512] = "";
 
     return check_world_execute(gap->world, command, why, sizeof(why));
 }

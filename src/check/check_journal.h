@@ -47,7 +47,7 @@ struct check_journal {
     /* Where it breaks, unless it is intact. */
     uint32_t broken; /* index of the increment */
     uint64_t broken_offset;
-    char why[256];
+    char why[512];
     struct group_survey after; /* what is intact behind the break */
 };
 

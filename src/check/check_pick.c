@@ -14,7 +14,7 @@ find_journal(struct check *check, const char *path, bool *ret_counts,
              uint64_t *ret_position)
 {
     struct check_journal *journal = mem_zalloc(sizeof(*journal));
-    char why[256] = "";
+    char why[512] = "";
     bool ok = true;
 
     *ret_counts = false;

@@ -75,7 +75,7 @@ rescue_world(struct rescue *rescue, int fd, struct check_snapshot *found,
              const struct snapshot_stamp *written, int out)
 {
     struct check_world *world = check_world_new();
-    char why[256] = "";
+    char why[512] = "";
     int error = EBADMSG;
 
     if (check_world_load(world, fd, true, why, sizeof(why))) {

@@ -377,7 +377,7 @@ static bool
 open_journal(struct salvage *salvage, const char *path)
 {
     struct check_journal *journal = salvage->journal;
-    char why[256] = "";
+    char why[512] = "";
 
     switch (
         check_journal_open(salvage->check, path, journal, why, sizeof(why))) {
@@ -452,7 +452,7 @@ execute(struct salvage *salvage, struct check_world *world,
 {
     const struct check_journal *journal = salvage->journal;
     struct check_gap *gap;
-    char why[256] = "";
+    char why[512] = "";
     bool ok;
 
     (void)keyed_accept_all(true); /* the world ends that */

@@ -97,7 +97,7 @@ verify_manifest(struct check *check, const char *path)
     struct manifest *manifest = mem_zalloc(sizeof(*manifest));
     enum manifest_status status;
     struct check_map map = { 0 };
-    char why[256] = "";
+    char why[512] = "";
     uint64_t bytes = 0;
     int fd = -1;
 
@@ -180,7 +180,7 @@ execute_journal(struct check *check, struct check_journal *journal,
 {
     struct check_world *world = check_world_new();
     uint64_t keys;
-    char why[256] = "";
+    char why[512] = "";
 
     if (!check_world_load_journal(world, check, journal, why, sizeof(why))) {
         base->state = check_card_failure(why);
@@ -226,7 +226,7 @@ verify_journal(struct check *check, const char *path, bool whole)
 {
     struct check_whole state = { .state = CHECK_STATE_UNREADABLE };
     struct check_journal *journal = mem_zalloc(sizeof(*journal));
-    char why[256] = "";
+    char why[512] = "";
 
     switch (check_journal_open(check, path, journal, why, sizeof(why))) {
     case JOURNAL_FOUND:

@@ -128,7 +128,7 @@ execute_group(void *ctx, const struct check_increment *increment,
               const struct group *group, uint64_t end_position)
 {
     struct execution *execution = ctx;
-    char why[256] = "";
+    char why[512] = "";
 
     (void)end_position;
     if (check_world_execute(execution->world, group->commands, why,
@@ -197,7 +197,7 @@ check_world_load_path(struct check_world *world, struct check *check,
                       const char *path)
 {
     char inner[CHECK_PATH_MAX];
-    char why[256] = "";
+    char why[512] = "";
     enum check_kind kind;
     bool ok;
 

@@ -134,7 +134,7 @@ static bool
 load_manifest(struct run *run)
 {
     const char *dir = run->options->journal_dir;
-    char why[256] = "";
+    char why[512] = "";
 
     if (run->options->journal_fd < 0) {
         return true;
@@ -421,7 +421,7 @@ replay_increment(struct run *run, uint32_t index)
     const struct recover_replay *replay = run->options->replay;
     uint64_t offset = GROUP_FIRST_LINE_BYTES;
     struct group group;
-    char why[256] = "it changed while it was read";
+    char why[512] = "it changed while it was read";
 
     advance(run, offset);
     while (offset < file->end) {

@@ -127,6 +127,16 @@ add_batch(struct request *req, struct bloom *bloom, const struct slice *items,
     hash_batch(bloom, items, count, hashes);
     status = bloom_add_batch(bloom, bloom_make_env(req), hashes, count,
                              ret_added, ret_done);
+    while (status == BLOOM_FULL && req->obey) { /* of a log with gaps */
+        size_t more = 0;
+
+        bloom_add_over(bloom, hashes[*ret_done]);
+        ret_added[(*ret_done)++] = true;
+        status =
+            bloom_add_batch(bloom, bloom_make_env(req), hashes + *ret_done,
+                            count - *ret_done, ret_added + *ret_done, &more);
+        *ret_done += more;
+    }
     bloom_make_reply_many(req, ret_added, *ret_done);
     pairs_tell(req, &(struct pairs){ .bloom = bloom,
                                      .hashes = hashes,
@@ -173,10 +183,17 @@ static enum bloom_status
 add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash,
         uint16_t *ret_layer)
 {
+    enum bloom_status status;
+
     *ret_layer = deletable_layer_of(bloom, hash);
-    return deletable_add_again(bloom, bloom_make_env(req), hash,
-                               (struct deletable_done){ .layer = *ret_layer },
-                               0);
+    status =
+        deletable_add_again(bloom, bloom_make_env(req), hash,
+                            (struct deletable_done){ .layer = *ret_layer }, 0);
+    if (status == BLOOM_FULL && req->obey) { /* of a log with gaps */
+        bloom_add_over(bloom, hash);
+        status = BLOOM_OK;
+    }
+    return status;
 }
 
 /* Adds an item to the effect, behind the word that begins the list if it is the

@@ -263,7 +263,8 @@ unite(struct request *req, struct bloom *into, const struct bloom *has,
     }
     merge->count = kept;
     if (kept > 0) {
-        status = bloom_merge(into, bloom_make_env(req), merge->sources, kept);
+        status = (req->obey ? bloom_merge_over : bloom_merge)(
+            into, bloom_make_env(req), merge->sources, kept);
     }
     return status == BLOOM_OK ? OK : merge_error(req, into, merge, status);
 }

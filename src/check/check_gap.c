@@ -17,7 +17,11 @@
 
 #include <xxhash.h>
 
-enum { MDEL_FIRST = 3 /* the first place of BF.MDEL key PLACED place item */ };
+enum {
+    MDEL_FIRST = 3,  /* the first place of BF.MDEL key PLACED place item */
+    MERGE_FIRST = 2, /* the first source of BF.MERGE key source INCARNATION n */
+    MERGE_BEHIND = 2 /* words behind the last one */
+};
 
 /* A filter, some of whose deletions were left out. */
 struct kept {
@@ -103,6 +107,37 @@ is_exact(const struct check_gap *gap, const struct entry *entry)
 {
     return !gap->open ||
            map_find(&gap->whole, number_bytes(&entry->incarnation)) != NULL;
+}
+
+/* Notes that a filter is not as the server's was. */
+static void
+forget(struct check_gap *gap, struct slice name)
+{
+    const struct entry *entry = find_entry(gap, name);
+
+    if (entry != NULL) {
+        (void)map_remove(&gap->whole, number_bytes(&entry->incarnation));
+    }
+}
+
+/* A command that failed changed none of its filters, or not as on the server.
+ */
+static void
+forget_keys(struct check_gap *gap, const struct logged *logged)
+{
+    const struct command_keys *keys =
+        logged->row != NULL ? &logged->row->keys : NULL;
+
+    if (keys == NULL || keys->step == 0 || logged->kind == LOGGED_COPY ||
+        logged->kind == LOGGED_MOVE) { /* in another database, too */
+        map_free(&gap->whole);
+        return;
+    }
+    for (size_t i = (size_t)keys->first;
+         i < logged->argc && (keys->last < 0 || i <= (size_t)keys->last);
+         i += (size_t)keys->step) {
+        forget(gap, logged->argv[i]);
+    }
 }
 
 struct item_mark {
@@ -263,6 +298,50 @@ delete_items(struct check_gap *gap, struct slice text, const struct slice *argv,
     return true;
 }
 
+/* Merges one source of several. */
+static bool
+merge_one(struct check_gap *gap, const struct slice *argv, size_t source,
+          struct slice incarnation)
+{
+    struct reply reply = { .buf = &gap->words, .resp = 2 };
+
+    buf_reset(&gap->words, SIZE_MAX);
+    reply_array(&reply, MERGE_FIRST + 1 + MERGE_BEHIND);
+    reply_bulk(&reply, argv[0]);
+    reply_bulk(&reply, argv[1]);
+    reply_bulk(&reply, argv[source]);
+    reply_bulk(&reply, slice_lit("INCARNATION"));
+    reply_bulk(&reply, incarnation);
+    return !gap->words.failed && execute_command(gap, buf_slice(&gap->words));
+}
+
+/* If a source is lost, the others are merged. */
+static bool
+merge(struct check_gap *gap, struct slice text, const struct slice *argv,
+      size_t argc)
+{
+    size_t end = argc - MERGE_BEHIND;
+    bool exact = true;
+    struct slice incarnation = argv[argc - 1];
+    bool ok;
+
+    for (size_t i = MERGE_FIRST; i < end; i++) {
+        const struct entry *source = find_entry(gap, argv[i]);
+
+        exact = exact && source != NULL && is_exact(gap, source);
+    }
+    ok = execute_command(gap, text);
+    for (size_t i = MERGE_FIRST; !ok && end > MERGE_FIRST + 1 && i < end; i++) {
+        if (merge_one(gap, argv, i, incarnation)) {
+            incarnation = slice_lit("0"); /* the filter is there now */
+        }
+    }
+    if (!exact) {
+        forget(gap, argv[1]);
+    }
+    return ok;
+}
+
 static bool
 execute_one(struct check_gap *gap, struct slice text,
             const struct logged *logged)
@@ -274,6 +353,8 @@ execute_one(struct check_gap *gap, struct slice text,
         return restore(gap, text, logged->argv);
     case LOGGED_MDEL:
         return delete_items(gap, text, logged->argv, logged->argc);
+    case LOGGED_MERGE:
+        return merge(gap, text, logged->argv, logged->argc);
     case LOGGED_SELECT:
         return slice_to_u64(logged->argv[1], &gap->db) &&
                execute_command(gap, text);
@@ -305,6 +386,7 @@ check_gap_execute(struct check_gap *gap, struct slice commands)
             continue;
         }
         failed++;
+        forget_keys(gap, &logged);
         if (slice_is_word(logged.argv[0], "select")) {
             /* What follows belongs to another database. */
             return failed + behind(reader);

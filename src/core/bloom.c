@@ -436,6 +436,12 @@ bloom_force(struct bloom *bloom, const struct bloom_env *env,
     return status;
 }
 
+void
+bloom_add_over(struct bloom *bloom, struct bloom_hash hash)
+{
+    (void)layer_add(&bloom_layers(bloom)[bloom->count - 1], hash);
+}
+
 NOINLINE static enum bloom_status
 chain_add(struct bloom *bloom, const struct bloom_env *env,
           struct bloom_hash hash, bool *ret_added)

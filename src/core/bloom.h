@@ -71,6 +71,18 @@ enum bloom_status bloom_force(struct bloom *bloom, const struct bloom_env *env,
 enum bloom_status bloom_count_one(struct bloom *bloom,
                                   const struct bloom_env *env);
 
+/* Sets the bits of an item in a filter that is full and cannot grow, and counts
+ * nothing. Of a log with gaps, deletions may be missing: the filter then has
+ * more items than it had, and must take the others all the same. */
+void bloom_add_over(struct bloom *bloom, struct bloom_hash hash);
+
+/* Does what bloom_merge() does, also if that gives a layer more items than its
+ * capacity: it is counted as full. For such a log, too. */
+enum bloom_status bloom_merge_over(struct bloom *bloom,
+                                   const struct bloom_env *env,
+                                   const struct bloom *const *others,
+                                   size_t count);
+
 /* Makes an outline: a filter that hashes as BLOOM does, and whose only layer
  * has the place and the shape of BLOOM's newest. It is for hashing, and for
  * fetching lines ahead, when BLOOM itself may not be read. It owns nothing, and

@@ -26,6 +26,7 @@ struct parts {
     const struct bloom *const *others;
     size_t count;          /* of others */
     uint64_t newest_items; /* of the union */
+    bool over;             /* layers may get more items than they can count */
 };
 
 /* Returns part 0, which is written to, or one of the others. */
@@ -348,10 +349,10 @@ fits(struct parts *parts, const struct bloom *longest)
                              ? sum_items(parts, i, like, &refund)
                              : count_items(parts, i, like);
 
-        if (items > like->capacity) {
+        if (items > like->capacity && !parts->over) {
             return false;
         }
-        parts->newest_items = items;
+        parts->newest_items = items < like->capacity ? items : like->capacity;
     }
     return true;
 }
@@ -444,6 +445,9 @@ unite_deletable(const struct parts *parts)
         uint64_t refund;
 
         layer->items = sum_items(parts, i, layer, &refund);
+        if (layer->items > layer->capacity) {
+            layer->items = layer->capacity;
+        }
         layer->refund = (uint16_t)(refund % bits);
         extra->undone -= refund / bits;
         extra->older_items += i + 1U < into->count ? layer->items : 0;
@@ -477,11 +481,10 @@ unite(const struct parts *parts)
     bloom_layers(into)[into->count - 1].items = parts->newest_items;
 }
 
-enum bloom_status
-bloom_merge(struct bloom *bloom, const struct bloom_env *env,
-            const struct bloom *const *others, size_t count)
+static enum bloom_status
+merge(struct parts parts, const struct bloom_env *env)
 {
-    struct parts parts = { .into = bloom, .others = others, .count = count };
+    struct bloom *bloom = parts.into;
     const struct bloom *longest;
     enum bloom_status status = BLOOM_OK;
 
@@ -490,7 +493,7 @@ bloom_merge(struct bloom *bloom, const struct bloom_env *env,
         return BLOOM_INVALID;
     }
     if (bloom_kind(bloom) == BLOOM_AGEING) {
-        return ageing_merge(bloom, env, others, count);
+        return ageing_merge(bloom, env, parts.others, parts.count);
     }
     if (!fits(&parts, longest)) {
         return BLOOM_OVERFULL;
@@ -507,4 +510,22 @@ bloom_merge(struct bloom *bloom, const struct bloom_env *env,
         bloom_check(bloom);
     }
     return status;
+}
+
+enum bloom_status
+bloom_merge(struct bloom *bloom, const struct bloom_env *env,
+            const struct bloom *const *others, size_t count)
+{
+    return merge(
+        (struct parts){ .into = bloom, .others = others, .count = count }, env);
+}
+
+enum bloom_status
+bloom_merge_over(struct bloom *bloom, const struct bloom_env *env,
+                 const struct bloom *const *others, size_t count)
+{
+    return merge(
+        (struct parts){
+            .into = bloom, .others = others, .count = count, .over = true },
+        env);
 }

@@ -192,6 +192,62 @@ def test_deletions_behind_a_gap_are_left_out_and_named(start_server, tmp_path):
         assert conn.call("BF.EXISTS", "k", "again") == 0
 
 
+def test_what_a_filter_got_from_others_behind_a_gap_is_there(start_server, tmp_path):
+    """BF.MERGE and full filters, where the log lacks creations and deletions."""
+    path = tmp_path / "data"
+    path.mkdir()
+    seed = ("SEED", "0123456789abcdefghijklmnopqrstuv", "DELETABLE", "1")
+
+    def words(name, count):
+        return ["%s:%d" % (name, i) for i in range(count)]
+
+    def change(conn):
+        def make(key, *more):
+            assert conn.call("BF.INSERT", key, "CAPACITY", "100", "ERROR", "0.05",
+                             *seed, *more) == []
+
+        # Only what came from "lost" is deleted from "into" again.
+        conn.call("BF.INSERT", "lost", "CAPACITY", "100", "ERROR", "0.05", *seed,
+                  "ITEMS", "flip-creation")
+        conn.call("BF.MADD", "lost", *words("from", 30))
+        make("into")
+        conn.call("BF.MADD", "into", *words("stays", 40))
+        assert conn.call("BF.MERGE", "into", "lost") == b"OK"
+        conn.call("BF.MDEL", "into", *words("from", 30))
+        # The union fits into the layer, but not with what is deleted.
+        for key in ("full", "more"):
+            make(key)
+        conn.call("BF.MADD", "full", *words("full", 60))
+        conn.call("BF.MDEL", "full", *words("full", 55))
+        conn.call("BF.MADD", "more", *words("more", 60))
+        assert conn.call("BF.MERGE", "full", "more") == b"OK"
+        # One source of two is lost.
+        make("both")
+        assert conn.call("BF.MERGE", "both", "lost", "more") == b"OK"
+        assert conn.call("BF.MERGE", "new", "lost", "more") == b"OK"
+        for key, kind in (("fixed", seed), ("native", ())):
+            conn.call("BF.INSERT", key, "CAPACITY", "50", *kind, "NONSCALING")
+            conn.call("BF.MADD", key, *words("old", 45))
+        conn.call("BF.MDEL", "fixed", *words("old", 40))
+        conn.call("BF.RESET", "native")
+        for key in ("fixed", "native"):
+            assert conn.call("BF.MADD", key, *words("new", 20)).count(1) >= 16
+
+    run(path, start_server, change)
+    flip_in(increment_of(path), b"flip-creation", b"MDEL\r\n$4\r\nfull",
+            b"MDEL\r\n$5\r\nfixed", b"BF.RESET")
+    salvage(path, tmp_path / "out")
+    server = start_server("--dir", tmp_path / "out", *OPTIONS)
+    found = {}
+    with server.conn() as conn:
+        for key, items in (("into", words("stays", 40)), ("full", words("more", 60)),
+                           ("both", words("more", 60)), ("new", words("more", 60)),
+                           ("fixed", words("new", 20)), ("native", words("new", 20))):
+            there = conn.call("BF.MEXISTS", key, *items)
+            found[key] = len(items) - there.count(1)
+    assert not any(found.values()), found
+
+
 def save_meanwhile(start_server, path, keys, size):
     """Adds to KEYS in tens, and deletes some, while a snapshot is written that has
     SIZE large filters, too. Returns the tens, those that stay, and the snapshot."""

@@ -269,6 +269,37 @@ TEST(a_layer_is_never_overfull)
     bloom_free(b, NULL);
 }
 
+/* What a log with gaps asks for: no item is lost, and no count is wrong. */
+TEST(a_layer_is_overfull_where_that_is_asked_for)
+{
+    static const enum bloom_kind kinds[] = { BLOOM_NATIVE, BLOOM_DELETABLE };
+
+    for (size_t k = 0; k < 2; k++) {
+        struct bloom_params params = params_of(100, 0.01, 0);
+        struct bloom *a;
+        struct bloom *b;
+        const struct bloom *other;
+
+        params.kind = kinds[k];
+        params.region = kinds[k] == BLOOM_DELETABLE ? 2 : 0;
+        a = make(&params, NULL);
+        b = make(&params, NULL);
+        other = b;
+        add_ids(a, 0, 90);
+        add_ids(b, 100, 190);
+        assert_int_equal(BLOOM_OK, bloom_merge_over(a, NULL, &other, 1));
+        bloom_add_over(a, hash_id(a, 200));
+        for (uint64_t id = 0; id <= 200; id++) {
+            assert_true(bloom_contains(a, hash_id(a, id)) ||
+                        (id >= 90 && id < 100) || (id >= 190 && id < 200));
+        }
+        assert_int_equal(100, bloom_items(a));
+        bloom_check(a);
+        bloom_free(a, NULL);
+        bloom_free(b, NULL);
+    }
+}
+
 /* A filter with one property changed, and what that is called. */
 static void
 check_difference(const struct bloom_params *params, const char *what)

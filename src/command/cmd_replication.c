@@ -582,7 +582,7 @@ note_refusal(struct request *req, struct slice value)
     conn_peer_address(req->session->conn, peer);
     metric_add(METRIC_SYNC_REFUSED, 1);
     if (req->service->status != NULL) {
-        status_note_refusal(req->service->status, peer, why);
+        status_note(req->service->status, STATUS_REFUSED, peer, why);
     }
     log_repeated(LOG_WARN, "command.replconf",
                  "a replica could not load the snapshot that it got",

@@ -202,26 +202,39 @@ put_backlog(const struct service *service, struct buf *text,
 
 /* ---- what no Redis has --------------------------------------------------- */
 
+/* A primary's words may be in it. */
+static void
+put_printable(struct buf *text, const char *words)
+{
+    for (; *words != '\0'; words++) {
+        buf_append(text, *words >= ' ' && *words <= '~' ? words : "?", 1);
+    }
+}
+
 static void
 put_reason(struct buf *text, const char *name, const char *reason)
 {
     buf_append_slice(text, slice_of(name));
     buf_append(text, ":", 1);
-    for (; *reason != '\0'; reason++) { /* a primary's words may be in it */
-        buf_append(text, *reason >= ' ' && *reason <= '~' ? reason : "?", 1);
-    }
+    put_printable(text, reason);
     buf_append(text, "\r\n", 2);
 }
 
 static void
-put_refusal(const struct service *service, struct buf *text)
+put_trouble(const struct service *service, struct buf *text, const char *name,
+            enum status_trouble trouble)
 {
-    char refusal[STATUS_REFUSAL_MAX] = "";
+    struct status_note note = { 0 };
 
     if (service->status != NULL) {
-        status_get_refusal(service->status, refusal);
+        status_get_note(service->status, trouble, &note);
     }
-    put_reason(text, "sync_full_refusal", refusal);
+    buf_append_slice(text, slice_of(name));
+    buf_append(text, ":", 1);
+    put_printable(text, note.replica);
+    buf_append(text, ": ", note.replica[0] != '\0' ? 2 : 0);
+    put_printable(text, note.reason);
+    buf_append(text, "\r\n", 2);
 }
 
 static void
@@ -235,7 +248,8 @@ put_more(const struct service *service, struct buf *text,
     if (service->role.replica && figures->link != STATUS_CONNECTED) {
         put_reason(text, "master_link_refusal", figures->reason);
     }
-    put_refusal(service, text);
+    put_trouble(service, text, "sync_full_refusal", STATUS_REFUSED);
+    put_trouble(service, text, "replica_lost", STATUS_LOST);
     put_reason(text, "master_failover_error", figures->failover_error);
     info_put_number(text, "start_grace_left_ms",
                     grace_until_ms > now && !behind ? grace_until_ms - now : 0);
@@ -296,7 +310,9 @@ info_replication_reset(struct service *service)
     atomic_store(&service->refused_partial_syncs_before,
                  figures.refused_partial_syncs);
     if (service->status != NULL) {
-        status_note_refusal(service->status, "", "");
+        for (int i = 0; i < STATUS_TROUBLES; i++) {
+            status_note(service->status, (enum status_trouble)i, "", "");
+        }
     }
 }
 

@@ -107,8 +107,7 @@ void
 links_measure(const struct status_replica *replica, uint64_t position,
               struct links_replica *ret_figures)
 {
-    (void)snprintf(ret_figures->name, sizeof(ret_figures->name), "%s:%u",
-                   replica->ip, replica->port);
+    status_name(replica, ret_figures->name);
     ret_figures->online = replica->state == STATUS_ONLINE;
     ret_figures->lag_bytes =
         position > replica->acked ? position - replica->acked : 0;

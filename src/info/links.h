@@ -36,7 +36,7 @@ size_t links_replicas(const struct links *links);
 
 /* What INFO, the metrics, the status page and CLIENT LIST show of a replica. */
 struct links_replica {
-    char name[STATUS_TEXT_MAX + 16]; /* address:port */
+    char name[STATUS_NAME_MAX]; /* address:port */
     bool online;
     uint64_t lag_bytes; /* of the log, up to `position` */
     uint64_t silent_ms; /* since it acknowledged; before, since it came */

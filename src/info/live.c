@@ -178,6 +178,12 @@ put_latency(const struct service *service, struct json *to)
 /* ---- persistence and replication ----------------------------------------- */
 
 static void
+put_error(struct json *to, const char *name, int error)
+{
+    json_text(to, name, slice_of(error != 0 ? strerror(error) : ""));
+}
+
+static void
 put_persistence(struct json *to, const struct persist_info *info)
 {
     const struct journal_status *journal = &info->journal;
@@ -185,6 +191,9 @@ put_persistence(struct json *to, const struct persist_info *info)
 
     json_open(to, "persistence", '{');
     json_text(to, "journal", slice_of(info_persist_journal_state(journal)));
+    put_error(to, "journal_error", journal->faulted ? journal->error : 0);
+    put_error(to, "rewrite_error", info->last_rewrite_error);
+    put_error(to, "save_error", info->last_save_error);
     json_bool(to, "misconf", info->misconf);
     json_count(to, "unsynced_us", info_persist_unsynced_ns(journal) / 1000);
     json_count(to, "syncs", journal->syncs);
@@ -217,6 +226,27 @@ put_replica(struct json *to, const struct status_replica *replica,
     json_close(to, '}');
 }
 
+/* The last replica that was lost, and the last snapshot that one refused. */
+static void
+put_trouble(const struct service *service, struct json *to, const char *name,
+            enum status_trouble trouble)
+{
+    struct status_note note = { 0 };
+
+    if (service->status != NULL) {
+        status_get_note(service->status, trouble, &note);
+    }
+    if (note.reason[0] == '\0') {
+        json_null(to, name);
+        return;
+    }
+    json_open(to, name, '{');
+    json_text(to, "replica", slice_of(note.replica));
+    json_text(to, "reason", slice_of(note.reason));
+    json_count(to, "ago_ms", clock_ms_since(note.mono_ms));
+    json_close(to, '}');
+}
+
 static void
 put_replication(const struct service *service, struct json *to,
                 uint64_t position)
@@ -237,11 +267,14 @@ put_replication(const struct service *service, struct json *to,
         json_text(to, "primary", (struct slice){ primary, (size_t)len });
         json_bool(to, "up", links.figures.link == STATUS_CONNECTED);
         json_bool(to, "syncing", links.figures.link == STATUS_SYNC);
+        json_text(to, "reason", slice_of(links.figures.reason));
         json_count(to, "silent_ms",
                    clock_ms_since(links.figures.heard_mono_ms));
     }
     json_count(to, "position", position);
     json_bool(to, "behind", service_is_behind(service));
+    put_trouble(service, to, "lost", STATUS_LOST);
+    put_trouble(service, to, "refused", STATUS_REFUSED);
     json_open(to, "replicas", '[');
     for (size_t i = 0; i < links.count; i++) {
         put_replica(to, &links.replicas[i], position);

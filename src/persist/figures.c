@@ -50,6 +50,9 @@ figures_publish(struct persist *persist, const struct journal_status *status)
     info->rewrites_begun =
         atomic_load(&persist->requests[PERSIST_REWRITE].begun);
     info->last_rewrite_ok = persist->rewrite_retry.failures == 0;
+    if (info->last_rewrite_ok) {
+        info->last_rewrite_error = 0;
+    }
     info->current_rewrite_seconds =
         seconds_of(persist->step_started_ns, rewriting);
     info->rewrite_failures = persist->rewrite_retry.failures;

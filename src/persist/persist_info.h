@@ -24,6 +24,8 @@ struct persist_info {
     bool adopting; /* data of another server is not on the disk yet */
     uint64_t last_save_s;
     bool last_save_ok;
+    int last_save_error, last_rewrite_error; /* errno; 0: the last one did not
+                                                fail */
     int64_t last_save_seconds, current_save_seconds; /* -1: none */
     int64_t current_sync_seconds;
     uint64_t saves, save_failures; /* in a row */

@@ -101,6 +101,7 @@ fail_rewrite(struct persist *persist, const char *what, int error)
               "step=\"%s\" error=\"%s\" failures=%llu", what, strerror(error),
               (unsigned long long)persist->rewrite_retry.failures);
     persist->step = STEP_NONE;
+    persist->info.last_rewrite_error = error;
     requests_settle(&persist->requests[PERSIST_REWRITE], false);
     persist->adopted.failed = true;
     persist->options.hooks.moved(persist->options.hooks.ctx);

@@ -35,6 +35,7 @@ save_ended(struct persist *persist, int error)
     persist->step = STEP_NONE;
     persist->info.last_save_seconds = (int64_t)(took_ns / SECOND_NS);
     persist->info.last_save_ok = error == 0;
+    persist->info.last_save_error = error;
     requests_settle(&persist->requests[PERSIST_SAVE], error == 0);
     if (error != 0) {
         retry_failed(&persist->save.retry,

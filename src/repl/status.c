@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 
@@ -20,7 +21,7 @@ struct status {
     struct status_figures figures;
     struct status_replica *replicas;
     size_t count, capacity;
-    char refusal[STATUS_REFUSAL_MAX];
+    struct status_note notes[STATUS_TROUBLES];
 
     _Atomic size_t replicas_now;
     _Atomic size_t online;
@@ -184,22 +185,55 @@ status_count_good(const struct status *status, uint64_t now_mono_ms,
     return max_lag_s > 0 ? good : online;
 }
 
-/* ---- refusals ------------------------------------------------------------ */
+/* ---- troubles ------------------------------------------------------------ */
 
 void
-status_note_refusal(struct status *status, const char *replica,
-                    const char *reason)
+status_name(const struct status_replica *replica,
+            char ret_name[STATUS_NAME_MAX])
+{
+    (void)snprintf(ret_name, STATUS_NAME_MAX, "%s:%u", replica->ip,
+                   replica->port);
+}
+
+static void
+set_note(struct status_note *note, const char *replica, const char *reason)
+{
+    (void)snprintf(note->replica, sizeof(note->replica), "%s", replica);
+    (void)snprintf(note->reason, sizeof(note->reason), "%s", reason);
+    note->mono_ms = clock_mono_ns() / 1000000;
+}
+
+void
+status_note(struct status *status, enum status_trouble trouble,
+            const char *replica, const char *reason)
 {
     (void)pthread_mutex_lock(&status->mutex);
-    (void)snprintf(status->refusal, sizeof(status->refusal), "%s%s%s", replica,
-                   replica[0] != '\0' ? ": " : "", reason);
+    set_note(&status->notes[trouble], replica, reason);
     (void)pthread_mutex_unlock(&status->mutex);
 }
 
 void
-status_get_refusal(struct status *status, char ret_text[STATUS_REFUSAL_MAX])
+status_note_lost(struct status *status, uint64_t id, const char *reason)
+{
+    char name[STATUS_NAME_MAX];
+
+    (void)pthread_mutex_lock(&status->mutex);
+    for (size_t i = 0; i < status->count; i++) {
+        const struct status_replica *replica = &status->replicas[i];
+
+        if (replica->id == id && replica->state != STATUS_PULLS) {
+            status_name(replica, name);
+            set_note(&status->notes[STATUS_LOST], name, reason);
+        }
+    }
+    (void)pthread_mutex_unlock(&status->mutex);
+}
+
+void
+status_get_note(struct status *status, enum status_trouble trouble,
+                struct status_note *ret_note)
 {
     (void)pthread_mutex_lock(&status->mutex);
-    memcpy(ret_text, status->refusal, sizeof(status->refusal));
+    *ret_note = status->notes[trouble];
     (void)pthread_mutex_unlock(&status->mutex);
 }

@@ -13,7 +13,7 @@
 
 struct status;
 
-enum { STATUS_TEXT_MAX = 256 };
+enum { STATUS_TEXT_MAX = 256, STATUS_NAME_MAX = STATUS_TEXT_MAX + 16 };
 
 enum status_replica_state {
     STATUS_WAITS,  /* for a full synchronization to begin */
@@ -81,13 +81,24 @@ void status_publish(struct status *status, const struct status_figures *figures,
 size_t status_get(struct status *status, struct status_figures *ret_figures,
                   struct status_replica *ret_replicas, size_t max);
 
-/* Keeps why a replica could not load the last snapshot that it got: the last
- * reason that any replica gave; "" forgets it. Any thread. */
-enum { STATUS_REFUSAL_MAX = 2 * STATUS_TEXT_MAX };
-void status_note_refusal(struct status *status, const char *replica,
-                         const char *reason);
-void status_get_refusal(struct status *status,
-                        char ret_text[STATUS_REFUSAL_MAX]);
+/* Keep the last reason of each kind, of any replica: why it could not load the
+ * snapshot that it got, and why it was lost. "" forgets one. Any thread. */
+enum status_trouble { STATUS_REFUSED, STATUS_LOST, STATUS_TROUBLES };
+struct status_note {
+    char replica[STATUS_NAME_MAX], reason[STATUS_TEXT_MAX];
+    uint64_t mono_ms;
+};
+void status_note(struct status *status, enum status_trouble trouble,
+                 const char *replica, const char *reason);
+void status_get_note(struct status *status, enum status_trouble trouble,
+                     struct status_note *ret_note);
+
+/* Notes that the replica with this id was lost, unless it only took slots. */
+void status_note_lost(struct status *status, uint64_t id, const char *reason);
+
+/* Writes address:port, as all lists name a replica. */
+void status_name(const struct status_replica *replica,
+                 char ret_name[STATUS_NAME_MAX]);
 
 /* Count the online replicas that have applied, or synced, this position. */
 size_t status_count_acked(struct status *status, uint64_t position);

@@ -146,6 +146,7 @@ on_follower_closed(void *ctx, struct link *link, int error, const char *reason)
     (void)error;
     log_notice("server.replication", "lost a replica", "id=%llu reason=\"%s\"",
                (unsigned long long)id, reason);
+    status_note_lost(r->loop0->service->status, id, reason);
     forget_follower(follower);
     r->figures_due = true;
     primary_detached(r->primary, id);
@@ -183,6 +184,7 @@ drop_follower(void *ctx, uint64_t id, const char *reason)
     if (follower != NULL) {
         log_warn("server.replication", "dropped a replica",
                  "id=%llu reason=\"%s\"", (unsigned long long)id, reason);
+        status_note_lost(r->loop0->service->status, id, reason);
         link_close(follower->link);
         forget_follower(follower);
         r->figures_due = true;

@@ -291,6 +291,7 @@ def test_a_failed_save_stops_writes_if_there_are_save_rules():
                                5, "writes are refused")
             assert conn.call("BF.EXISTS", "k", "x") == 1
             assert crash.info(conn)["rdb_last_bgsave_status"] == "err"
+            assert crash.info(conn)["rdb_last_bgsave_error"] == "No space left on device"
             store.shim.disarm(0)
             conn.call("BGSAVE")
             servers.wait_until(lambda: conn.call("BF.ADD", "k", "z") == 1, 5,

@@ -283,6 +283,36 @@ def test_trouble_is_named(start_web, browse):
     until(lambda: text(page, "health") == "No problem is known.", "it leads")
 
 
+def test_reasons_are_named(start_web, start_server, browse):
+    """Of a link that is down, of a lost replica, and of a snapshot and a journal on a
+    full disk: the page, INFO and the document have the same words."""
+    site, replica = start_web(), start_server()
+    with replica.conn() as conn:
+        conn.call("REPLICAOF", "127.0.0.1", site.server.port)
+    servers.wait_until(lambda: [r["online"] for r in site.status()["replication"]
+                                ["replicas"]] == [True], 20, "a replica")
+    assert site.status()["replication"]["lost"] is None
+    page = browse(site.url)
+    replica.kill()
+    name = "127.0.0.1:%d" % replica.port
+    until(lambda: "Replica %s was lost" % name in text(page, "health"), "it is lost")
+    lost = site.status()["replication"]["lost"]
+    assert lost["replica"] == name and lost["reason"]
+    assert lost["reason"] in text(page, "health")
+    with site.server.conn() as conn:
+        assert ("replica_lost:%s: %s" % (name, lost["reason"])) in \
+            conn.call("INFO", "replication").decode()
+        conn.call("CONFIG", "RESETSTAT")
+    until(lambda: text(page, "health") == "No problem is known.", "it is forgotten")
+    page.execute_script("""
+        const d = structuredClone(last), p = d.persistence;
+        p.save_ok = p.rewrite_ok = false; p.journal = "faulted";
+        p.save_error = p.journal_error = p.rewrite_error = "No space left on device";
+        show(d);
+    """)
+    assert text(page, "health").count(": No space left on device.") == 3
+
+
 def shown(page, name):
     return page.execute_script(
         "return document.getElementById(arguments[0]).getClientRects().length > 0", name)

@@ -368,6 +368,7 @@ TEST(a_primary_lists_its_replicas_as_sentinels_read_them)
         "repl_backlog_first_byte_offset:101",
         "repl_backlog_histlen:900",
         "sync_full_refusal:",
+        "replica_lost:",
         "master_failover_error:it is ?late?",
         NULL,
     };

@@ -184,16 +184,42 @@ TEST(readers_see_one_publication_or_another)
 TEST(the_last_refusal_is_kept_until_it_is_forgotten)
 {
     struct status *status = status_new();
-    char text[STATUS_REFUSAL_MAX] = "x";
+    struct status_note note;
 
-    status_get_refusal(status, text);
-    assert_string_equal("", text);
-    status_note_refusal(status, "1.2.3.4:5", "no memory");
-    status_note_refusal(status, "1.2.3.4:6", "no secret");
-    status_get_refusal(status, text);
-    assert_string_equal("1.2.3.4:6: no secret", text);
-    status_note_refusal(status, "", "");
-    status_get_refusal(status, text);
-    assert_string_equal("", text);
+    status_get_note(status, STATUS_REFUSED, &note);
+    assert_string_equal("", note.reason);
+    status_note(status, STATUS_REFUSED, "1.2.3.4:5", "no memory");
+    status_note(status, STATUS_REFUSED, "1.2.3.4:6", "no secret");
+    status_get_note(status, STATUS_REFUSED, &note);
+    assert_string_equal("1.2.3.4:6", note.replica);
+    assert_string_equal("no secret", note.reason);
+    assert_true(note.mono_ms > 0);
+    status_get_note(status, STATUS_LOST, &note);
+    assert_string_equal("", note.reason);
+    status_note(status, STATUS_REFUSED, "", "");
+    status_get_note(status, STATUS_REFUSED, &note);
+    assert_string_equal("", note.reason);
+    status_free(status);
+}
+
+TEST(a_lost_replica_is_named_unless_it_only_took_slots)
+{
+    struct status *status = status_new();
+    struct status_figures figures = { 0 };
+    struct status_replica replicas[2] = {
+        { .id = 1, .ip = "1.2.3.4", .port = 5, .state = STATUS_ONLINE },
+        { .id = 2, .ip = "1.2.3.4", .port = 6, .state = STATUS_PULLS },
+    };
+    struct status_note note;
+
+    status_publish(status, &figures, replicas, 2);
+    status_note_lost(status, 2, "reset");
+    status_note_lost(status, 3, "reset");
+    status_get_note(status, STATUS_LOST, &note);
+    assert_string_equal("", note.reason);
+    status_note_lost(status, 1, "too slow");
+    status_get_note(status, STATUS_LOST, &note);
+    assert_string_equal("1.2.3.4:5", note.replica);
+    assert_string_equal("too slow", note.reason);
     status_free(status);
 }

@@ -148,11 +148,13 @@ $(B)/library/%.o: %.c Makefile | $(STAMP)
 	$(Q)$(CC) $(ALL_CFLAGS) $(PIC) -MMD -MP -c $< -o $@
 
 $(STATIC): $(LIBOBJS)
+$(STATIC): KEPT := --localize-hidden
 $(LOCAL_STATIC): $(LOCAL_OBJS)
+$(LOCAL_STATIC): KEPT := --wildcard --keep-global-symbol='bloomery_local_*'
 $(STATIC) $(LOCAL_STATIC): $(B)/%.a:
 	@rm -f $@
 	$(Q)$(LD) -r -o $(B)/library/$*.o $^
-	$(Q)$(OBJCOPY) --localize-hidden $(B)/library/$*.o
+	$(Q)$(OBJCOPY) $(KEPT) $(B)/library/$*.o
 	$(Q)$(AR) rcs $@ $(B)/library/$*.o
 
 # The second one has a thread and its end, so it stays in its process (nodelete).
@@ -390,13 +392,14 @@ units-check: build/systemd/bloomery@.service ## Check the systemd units with sys
 package-check: ## Build, install and remove the Debian packages, where that is possible
 	tests/packages
 
-abi-check: $(SHARED) ## Compare the ABI of libbloomery with the recorded one
-	tests/abi $<
+abi-check: $(SHARED) $(LOCAL_SHARED) ## Compare the ABI of the libraries with the recorded ones
+	tests/abi $(SHARED)
+	tests/abi $(LOCAL_SHARED)
 
 TSAN_TESTS := --quick tests/scenario/test_mixed_load.py tests/scenario/test_crossfire.py \
 	$(patsubst %.c,build/tsan/%,$(wildcard \
 	$(foreach l,base keyspace net tls push measure access engine bloom replay \
-	  dial info heal slots command roles sidecar server,tests/unit/$l/test_*.c) \
+	  dial info heal slots command roles sidecar server local,tests/unit/$l/test_*.c) \
 	tests/unit/conf/test_conf_file.c $(addprefix tests/unit/repl/test_,backlog.c status.c) \
 	$(addprefix tests/unit/journal/test_,journal*.c spool.c stage.c) \
 	$(addprefix tests/unit/snapshot/test_,crew.c records.c transfer.c walker.c) \

@@ -116,7 +116,9 @@ line_word(const uint64_t *word)
 static inline void
 line_set(uint64_t *word, uint64_t bits)
 {
-    __atomic_store_n(word, *word | bits, __ATOMIC_RELAXED);
+    uint64_t *to = word;
+
+    __atomic_store_n(to, *word | bits, __ATOMIC_RELAXED);
 }
 
 static inline bool

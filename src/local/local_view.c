@@ -40,12 +40,6 @@ local_view_new(const struct bloom *bloom)
     return view;
 }
 
-void
-local_view_free(struct local_view *view)
-{
-    mem_free(view);
-}
-
 bool
 local_view_fits(const struct local_view *view, const struct bloom *bloom)
 {
@@ -131,13 +125,13 @@ local_place_give(struct local_place *place, struct local_view *view)
 
     if (!atomic_compare_exchange_strong(&place->view, &expected,
                                         view != NULL ? view : &none)) {
-        local_view_free(view); /* it is closed */
+        mem_free(view); /* it is closed */
         view = NULL;
     }
     place->own = view;
     if (before != NULL) {
         local_readers_wait();
-        local_view_free(before);
+        mem_free(before);
     }
 }
 
@@ -267,7 +261,10 @@ answer_some(struct local_place *place, const struct bloomery_local_item *items,
         local_readers_end(own);
     }
     for (size_t i = 0; i < count; i++) {
-        ret_answers[i] = found[i] ? BLOOMERY_LOCAL_PRESENT : absent;
+        ret_answers[i] = absent;
+        if (found[i]) {
+            ret_answers[i] = BLOOMERY_LOCAL_PRESENT;
+        }
         unknown += ret_answers[i] == BLOOMERY_LOCAL_UNKNOWN;
     }
     return unknown;

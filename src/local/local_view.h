@@ -42,7 +42,6 @@ struct local_place {
 /* Makes a view of a filter, or of none (NULL); it answers absent never. NULL:
  * no memory. */
 struct local_view *local_view_new(const struct bloom *bloom);
-void local_view_free(struct local_view *view); /* NULL is fine */
 
 /* Whether a view has the layers of a filter. */
 bool local_view_fits(const struct local_view *view, const struct bloom *bloom);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# libbloomery as a program gets it: installed, found by pkg-config, static or shared,
+# libbloomery and libbloomery-local as a program gets them: installed, found by pkg-config, static or shared,
 # in C and in C++, and the check of its ABI.
 
 import os
@@ -42,15 +42,15 @@ def flags(prefix, *words):
 
 def compile_example(prefix, name, program, *packages):
     run("cc", "-O2", "-Wall", "-Wextra", "-Werror", TOP / "examples" / name,
-        *flags(prefix, "--cflags", "--libs", "libbloomery", *packages),
+        *flags(prefix, "--cflags", "--libs", *packages),
         "-Wl,-rpath,%s/lib" % prefix, "-o", program)
 
 
-def declared():
-    """Returns the names that the public header declares."""
-    text = (TOP / "include/bloomery/bloom.h").read_text()
+def declared(header="bloom.h", prefix="bloom_", more=("bloom_seed_fixed",)):
+    """Returns the names that a public header declares."""
+    text = (TOP / "include/bloomery" / header).read_text()
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
-    return set(re.findall(r"\b(bloom_\w+)\([^*]", text)) | {"bloom_seed_fixed"}
+    return set(re.findall(r"\b(%s\w+)\([^*]" % prefix, text)) | set(more)
 
 
 def exported(path, *options):
@@ -64,6 +64,11 @@ def test_both_libraries_export_what_the_header_declares_and_no_more(prefix):
     versions = {"BLOOMERY_1", "BLOOMERY_1_1"}
     assert exported(prefix / "lib/libbloomery.so.1", "-D") - versions == declared()
     assert exported(prefix / "lib/libbloomery.a") == declared()
+    local = declared("local.h", "bloomery_local_", ())
+    assert len(local) == 7
+    assert exported(prefix / "lib/libbloomery-local.so.1", "-D") - \
+        {"BLOOMERY_LOCAL_1"} == local
+    assert exported(prefix / "lib/libbloomery-local.a") == local
 
 
 def test_the_man_page_names_every_function(prefix):
@@ -89,7 +94,7 @@ cherry: no
 
 
 def test_the_first_example_runs_with_either_library(prefix, tmp_path):
-    compile_example(prefix, "first.c", tmp_path / "shared")
+    compile_example(prefix, "first.c", tmp_path / "shared", "libbloomery")
     assert "libbloomery.so.1" in run("readelf", "-d", tmp_path / "shared")
     assert run(tmp_path / "shared").startswith(FIRST)
     run("cc", TOP / "examples/first.c", "-I%s/include" % prefix,
@@ -97,16 +102,32 @@ def test_the_first_example_runs_with_either_library(prefix, tmp_path):
     assert run(tmp_path / "static").startswith(FIRST)
 
 
+def test_the_local_example_runs_with_either_library(prefix, tmp_path, server):
+    compile_example(prefix, "local.c", tmp_path / "shared", "libbloomery-local")
+    run("cc", TOP / "examples/local.c", "-I%s/include" % prefix,
+        prefix / "lib/libbloomery-local.a", *flags(prefix, "--libs", "libssl"),
+        "-lcrypto", "-lm", "-o", tmp_path / "static")
+    with server.conn() as conn:
+        conn.call("BF.ADD", "names", "alice")
+    for program in "shared", "static":
+        said = run(tmp_path / program, "redis://127.0.0.1:%d" % server.port, "names",
+                   input="alice\nbob\n")
+        assert "alice: present\nbob: absent\n" in said
+    assert "libbloomery-local.so.1" in run("readelf", "-d", tmp_path / "shared")
+
+
 @pytest.mark.skipif(CXX is None, reason="no C++ compiler")
 def test_a_program_in_cxx_links_every_function(prefix, tmp_path):
     source = tmp_path / "all.cc"
-    source.write_text("#include <bloomery/bloom.h>\n"
+    source.write_text("#include <bloomery/bloom.h>\n#include <bloomery/local.h>\n"
                       "const void *all[] = { %s };\n"
                       "int main() { return all[0] == nullptr; }\n" %
                       ", ".join("reinterpret_cast<const void *>(&%s)" % name
-                                for name in sorted(declared())))
+                                for name in sorted(
+                                    declared() |
+                                    declared("local.h", "bloomery_local_", ()))))
     run(CXX, "-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", source,
-        *flags(prefix, "--cflags", "--libs", "libbloomery"),
+        *flags(prefix, "--cflags", "--libs", "libbloomery", "libbloomery-local"),
         "-Wl,-rpath,%s/lib" % prefix, "-o", tmp_path / "all")
     run(tmp_path / "all")
 
@@ -119,7 +140,7 @@ TIMES = 100
 
 def test_an_example_checks_ten_million_items_and_sends_the_new_ones(
         prefix, tmp_path, start_server):
-    compile_example(prefix, "send-new.c", tmp_path / "send-new", "hiredis")
+    compile_example(prefix, "send-new.c", tmp_path / "send-new", "libbloomery", "hiredis")
     server = start_server()
     old = "".join("user:%d\n" % i for i in range(ITEMS))
 
@@ -151,7 +172,7 @@ def test_an_example_checks_ten_million_items_and_sends_the_new_ones(
 @pytest.mark.parametrize("layout", ["native", "redisbloom", "valkeybloom"])
 def test_a_program_checks_filters_of_every_layout(prefix, tmp_path,
                                                   start_server, layout):
-    compile_example(prefix, "send-new.c", tmp_path / "send-new", "hiredis")
+    compile_example(prefix, "send-new.c", tmp_path / "send-new", "libbloomery", "hiredis")
     server = start_server("--bloom-layout", layout)
     items = ["user:%d" % i for i in range(1000)]
     (tmp_path / "items").write_text("\n".join(items + ["new"]))
@@ -195,7 +216,7 @@ def build_changed(folder, path, old, new):
     assert old in text, path
     (folder / path).write_text(text.replace(old, new, 1))
     plan = run("make", "-n", "-C", TOP, "-W", "packaging/libbloomery.map",
-               "V=1", "library", env={k: v for k, v in os.environ.items()
+               "V=1", "build/release/libbloomery.so.1", env={k: v for k, v in os.environ.items()
                                       if not k.startswith("MAKE")})
     sources = sorted(set(re.findall(r"build/release/library/(src/\S+)\.o",
                                     plan)))
@@ -204,14 +225,15 @@ def build_changed(folder, path, old, new):
         "-fvisibility=hidden", "-Isrc", "-Iinclude",
         *[name + ".c" for name in sources],
         "-Wl,--version-script=packaging/libbloomery.map",
-        "-Wl,-soname,libbloomery.so.1", "-o", "changed.so", "-lm", cwd=folder)
-    return folder / "changed.so"
+        "-Wl,-soname,libbloomery.so.1", "-o", "libbloomery.so.1", "-lm", cwd=folder)
+    return folder / "libbloomery.so.1"
 
 
 @pytest.mark.skipif(not shutil.which("abidiff"), reason="no abigail-tools")
 def test_the_abi_is_the_recorded_one(prefix):
-    got = abi(prefix / "lib/libbloomery.so.1")
-    assert got.returncode == 0, got.stdout
+    for name in "libbloomery", "libbloomery-local":
+        got = abi(prefix / ("lib/%s.so.1" % name))
+        assert got.returncode == 0, got.stdout
 
 
 @pytest.mark.skipif(not shutil.which("abidiff"), reason="no abigail-tools")

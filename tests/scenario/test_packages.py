@@ -153,7 +153,7 @@ def debian_place(path):
 def test_every_installed_file_is_in_one_debian_package():
     lists = {f.stem: f.read_text().split()
              for f in (PACKAGING / "debian").glob("*.install")}
-    assert len(lists) == 4
+    assert len(lists) == 6
     for path in map(debian_place, installed()):
         found = [name for name, patterns in lists.items()
                  if any(covers("/" + p, path) for p in patterns)]

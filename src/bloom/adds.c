@@ -24,51 +24,101 @@ hash_batch(const struct bloom *bloom, const struct slice *items, size_t count,
     bloom_touch(bloom, ret_hashes, count);
 }
 
-/* One piece of adds_touch(), from item *AT on. */
+/* Where adds_touch() is between two pieces. */
+struct touching {
+    size_t at;          /* the next item */
+    struct bloom *made; /* for a key that was missing; else NULL */
+    struct bloom_env env;
+};
+
+static void
+touching_free(void *state)
+{
+    struct touching *touching = state;
+
+    if (touching->made != NULL) {
+        bloom_free(touching->made, &touching->env);
+    }
+    mem_free(touching);
+}
+
+/* An ageing filter begins at the time of its first command's last piece. */
+static bool
+may_make(const struct bloom_insert *insert)
+{
+    return !insert->no_create && insert->same == 0 &&
+           insert->params.kind != BLOOM_AGEING;
+}
+
+/* NULL without memory. The request frees it when it ends. */
+static struct touching *
+touching_new(struct request *req, const struct bloom_insert *insert,
+             bool is_missing)
+{
+    struct touching *touching = mem_try_zalloc(sizeof(*touching));
+
+    if (touching != NULL) {
+        touching->env = *bloom_make_env(req);
+        if (is_missing) {
+            touching->made = bloom_make_ahead(req, insert);
+        }
+        request_pause(req, touching, touching_free);
+    }
+    return touching;
+}
+
+/* One piece of adds_touch(). */
 static enum err
 touch_some(const struct request *req, const struct bloom *bloom,
-           const struct slice *items, size_t count, size_t *at)
+           const struct bloom_insert *insert, size_t *at)
 {
     struct bloom_hash hashes[BLOOM_BATCH_MAX];
 
-    while (*at < count) {
-        size_t left = count - *at;
+    while (*at < insert->count) {
+        size_t left = insert->count - *at;
         size_t some = left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX;
 
-        hash_batch(bloom, items + *at, some, hashes);
+        hash_batch(bloom, insert->items + *at, some, hashes);
         *at += some;
-        if (*at < count && request_is_late(req)) {
+        if (*at < insert->count && request_is_late(req)) {
             return ERR_AGAIN;
         }
     }
     return OK;
 }
 
-/* The filter may change between two pieces, or go. That makes the rest slower
- * or needless, but never wrong. */
+/* The filter may change between two pieces, come, or go. That makes the rest
+ * slower or needless, but never wrong. */
 enum err
-adds_touch(struct request *req, const struct slice *items, size_t count)
+adds_touch(struct request *req, struct bloom_insert *insert)
 {
     enum { FEW = 4 * BLOOM_BATCH_MAX }; /* items that are always one piece */
-    size_t *at = request_resumed(req);
+    struct touching *touching = request_resumed(req);
     const struct entry *entry;
+    const struct bloom *bloom;
 
-    if (count <= FEW || req->obey || !request_may_pause(req)) {
+    if (insert->count <= FEW || req->obey || !request_may_pause(req)) {
         return OK;
     }
     entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
-    if (entry == NULL || bloom_make_is_unready(&entry->bloom) ||
-        !bloom_is_fresh(&entry->bloom)) {
+    bloom = entry != NULL ? &entry->bloom : NULL;
+    if (bloom != NULL &&
+        (bloom_make_is_unready(bloom) || !bloom_is_fresh(bloom))) {
         return OK;
     }
-    if (at == NULL) {
-        at = mem_try_zalloc(sizeof(*at));
+    if (bloom == NULL && touching == NULL && !may_make(insert)) {
+        return OK;
     }
-    return at == NULL
+    if (touching == NULL) {
+        touching = touching_new(req, insert, bloom == NULL);
+    }
+    if (touching != NULL && bloom == NULL) {
+        insert->made = &touching->made;
+        bloom = touching->made;
+    }
+    return touching == NULL || bloom == NULL
                ? OK
-               : request_end_piece(
-                     req, touch_some(req, &entry->bloom, items, count, at), at,
-                     mem_free, sizeof(*at));
+               : touch_some(req, bloom, insert, &touching->at);
 }
 
 /* ---- effects of new items ------------------------------------------------ */

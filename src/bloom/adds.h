@@ -30,10 +30,12 @@ struct bloom_adds {
 
 /* If the filter of the request's key is fresh (core/bloom.h), has the kernel
  * clear the pages that many items need, in pieces, since this takes several
- * times as long as the adds. ERR_AGAIN: the handler has paused; nothing is
- * changed. For handlers, after their checks and before they open the key. */
-MUST_CHECK enum err adds_touch(struct request *req, const struct slice *items,
-                               size_t count);
+ * times as long as the adds. For a key that is missing, makes the filter first,
+ * which bloom_make_create() takes: insert->made. ERR_AGAIN: the handler has
+ * paused; nothing is changed. For handlers, after their checks and before they
+ * open the key. */
+MUST_CHECK enum err adds_touch(struct request *req,
+                               struct bloom_insert *insert);
 
 /* Adds items in order and appends the reply: an array with 0 or 1 for each; if
  * an item fails, its error is the last element. Sets dirty, completes the

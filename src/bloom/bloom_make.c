@@ -303,11 +303,60 @@ set_expiry(struct request *req, uint64_t expires_at_ms)
     return err;
 }
 
+/* Completes the properties of a new filter. */
+static enum err
+complete(struct request *req, const struct bloom_insert *insert,
+         struct bloom_params *params)
+{
+    enum err err = bloom_make_check_layout(req, params);
+
+    if (err != OK) {
+        return err;
+    }
+    bloom_make_tighten(req, params);
+    if ((params->flags & BLOOM_KEYED) != 0 && !insert->has_seed) {
+        bloom_seed(random_number(), params->seed); /* whatever options say */
+    }
+    if (params->kind == BLOOM_AGEING) {
+        params->now_ms = req->obey ? insert->at_ms : req->now_ms;
+    }
+    return OK;
+}
+
+struct bloom *
+bloom_make_ahead(struct request *req, const struct bloom_insert *insert)
+{
+    struct bloom_params params = insert->params;
+    struct bloom *bloom = NULL;
+
+    return complete(req, insert, &params) == OK &&
+                   bloom_new(&params, bloom_make_env(req), &bloom) == BLOOM_OK
+               ? bloom
+               : NULL;
+}
+
+/* Puts a new filter under the key. */
+static enum bloom_status
+put_new(struct request *req, const struct bloom_insert *insert,
+        const struct bloom_params *params, uint64_t incarnation,
+        struct entry **ret_entry)
+{
+    if (insert->made == NULL || *insert->made == NULL) {
+        return keyspace_create(req->keyspace, &req->key, params,
+                               bloom_make_env(req), incarnation, ret_entry);
+    }
+    if (keyspace_insert(req->keyspace, &req->key, *insert->made, incarnation,
+                        ret_entry) != OK) {
+        return BLOOM_NOMEM;
+    }
+    *insert->made = NULL;
+    return BLOOM_OK;
+}
+
 enum err
 bloom_make_create(struct request *req, const struct bloom_insert *insert,
                   struct bloom **ret_bloom)
 {
-    const struct bloom_env *env = bloom_make_env(req);
     uint64_t incarnation = insert->incarnation;
     struct bloom_params params = insert->params;
     struct entry *old = NULL;
@@ -322,7 +371,7 @@ bloom_make_create(struct request *req, const struct bloom_insert *insert,
         !keyed_is_known(params.fingerprint)) {
         return bloom_make_secret_error(req, params.fingerprint);
     }
-    err = bloom_make_check_layout(req, &params);
+    err = complete(req, insert, &params);
     if (err != OK) {
         return err;
     }
@@ -332,18 +381,10 @@ bloom_make_create(struct request *req, const struct bloom_insert *insert,
         return err;
     }
     incarnation = bloom_make_incarnation(incarnation);
-    bloom_make_tighten(req, &params);
-    if ((params.flags & BLOOM_KEYED) != 0 && !insert->has_seed) {
-        bloom_seed(random_number(), params.seed); /* whatever the options say */
-    }
-    if (params.kind == BLOOM_AGEING) {
-        params.now_ms = req->obey ? insert->at_ms : req->now_ms;
-    }
     if (req->obey) {
         old = keyspace_open(req->keyspace, &req->key, req->now_ms, NULL);
     }
-    status = keyspace_create(req->keyspace, &req->key, &params, env,
-                             incarnation, &entry);
+    status = put_new(req, insert, &params, incarnation, &entry);
     if (status != BLOOM_OK) {
         return creation_error(req, status);
     }

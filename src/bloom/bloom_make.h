@@ -178,10 +178,16 @@ MUST_CHECK enum err bloom_make_check_layout(struct request *req,
  * add has no incarnation (the key was there when it was logged), and fails with
  * ERR_BF_NOT_FOUND. In dialect redis, and in layout redisbloom, the first layer
  * of a scaling filter gets half the rate. On failure nothing was created. A
- * time that is past makes a key that has expired, as SET does. */
+ * time that is past makes a key that has expired, as SET does. The key gets
+ * *insert->made if there is one, which becomes NULL. */
 MUST_CHECK enum err bloom_make_create(struct request *req,
                                       const struct bloom_insert *insert,
                                       struct bloom **ret_bloom);
+
+/* Makes the filter that bloom_make_create() would make for the request, which
+ * is no replay, without a name. NULL: it would fail. */
+struct bloom *bloom_make_ahead(struct request *req,
+                               const struct bloom_insert *insert);
 
 /* Begins the effect that creates a filter which was emptied, and describes the
  * filter once it is. expires_at_ms: 0 if it stays. */

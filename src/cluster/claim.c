@@ -95,7 +95,8 @@ ask_source(struct sidecar *sidecar, enum sidecar_question question)
                      .set = sidecar_claimed(sidecar),
                      .epoch = claim->raised > 0 ? claim->raised - 1 : 0,
                      .surveyed = claim->surveyed,
-                     .known = claim->known });
+                     .known = claim->known,
+                     .chosen = claim->chosen });
 }
 
 /* Writes that the slots are held, as soon as the disk has what that means. */
@@ -200,6 +201,9 @@ fail_claim(struct sidecar *sidecar, const char *reason, uint64_t now_ms)
     log_warn("cluster.claim", "could not take slots over",
              "slots=%u from=%s while=%s reason=\"%s\"", slot_set_count(&set),
              claim->source, claim_name(claim->state), reason);
+    if (claim->chosen) {
+        sidecar_force_failed(sidecar, &set);
+    }
     slot_set_foreach (&set, slot) {
         sidecar->slots[slot].source = PEER_NONE;
         sidecar->slots[slot].wanted_round =
@@ -489,6 +493,7 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
     bool ours = survey_has_none_newer(sidecar, slot);
     bool patient =
         now_ms - sidecar->slots[slot].wanted_ms >= sidecar->options.silence_ms;
+    uint16_t from = holder->peer;
 
     best = holder->epoch > best ? holder->epoch : best;
     if (holder->claimed || holder->known != own->known[slot] ||
@@ -515,10 +520,13 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
         !patient) {
         return WANT_WAITS; /* one that is silent may serve it, with a lease */
     }
+    if (sidecar_force_chooses(sidecar, slot, &ours, &from) && !patient) {
+        return WANT_WAITS;
+    }
     if (ours) {
         return WANT_KEEP;
     }
-    sidecar->slots[slot].source = holder->peer;
+    sidecar->slots[slot].source = from;
     sidecar->slots[slot].surveyed = true;
     return WANT_CLAIM;
 }

@@ -2,6 +2,7 @@
 #include "cluster/fence_order.h"
 
 #include "base/mem.h"
+#include "cluster/candidates.h"
 
 #include <stdio.h>
 
@@ -26,6 +27,8 @@ void
 fence_order_drop(struct fence_order *order)
 {
     if (order != NULL && atomic_fetch_sub(&order->users, 1) == 1) {
+        buf_free(&order->counts);
+        candidates_free(order->candidates);
         mem_free(order);
     }
 }

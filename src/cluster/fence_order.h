@@ -6,9 +6,12 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "cluster/sidecar_hooks.h"
 
 #include <stdatomic.h>
+
+struct candidate;
 
 struct fence_order {
     struct fence_order *next; /* of a queue of its owner's */
@@ -23,6 +26,10 @@ struct fence_order {
     /* Of slots that were let go: what was saved, and where. */
     uint64_t filters, items;
     char file[4096];
+    /* Of slots that are to be served without their data: what this server has
+     * (cluster/candidates.h), and then what all have. */
+    struct buf counts;
+    struct candidate *candidates;
 };
 
 /* Returns a copy of the question, with two users. NULL without memory. */

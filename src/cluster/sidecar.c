@@ -43,7 +43,7 @@ sidecar_new(const struct sidecar_hooks *hooks, const struct holdings *start)
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         struct sidecar_slot *at = &sidecar->slots[slot];
 
-        at->owner_before = at->source = at->comer = PEER_NONE;
+        at->owner_before = at->source = at->comer = at->forced_from = PEER_NONE;
         slot_set_add(&sidecar->in[PHASE_AWAY], slot);
     }
     sidecar_peers_init(sidecar);
@@ -441,10 +441,18 @@ sidecar_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
 }
 
 bool
-sidecar_force_serve(struct sidecar *sidecar, const struct slot_set *set,
-                    bool leased, char *ret_reason, size_t size)
+sidecar_may_force(const struct sidecar *sidecar, const struct slot_set *set,
+                  bool leased, char *ret_reason, size_t size)
 {
-    return sidecar_force(sidecar, set, leased, ret_reason, size);
+    return sidecar_force_check(sidecar, set, leased, ret_reason, size);
+}
+
+bool
+sidecar_force_serve(struct sidecar *sidecar, const struct slot_set *set,
+                    const char *from, struct candidate *candidates,
+                    char *ret_reason, size_t size)
+{
+    return sidecar_force(sidecar, set, from, candidates, ret_reason, size);
 }
 
 bool

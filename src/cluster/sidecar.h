@@ -87,12 +87,23 @@ struct sidecar_answer sidecar_fence(struct sidecar *sidecar,
                                     bool empty, struct slot_set *ret_granted,
                                     uint64_t now_ms);
 
-/* An operator declares that the data of missing slots is lost: they are served
- * with what there is, as soon as a survey has ended and the disk says that we
- * hold them. leased: whether our lease holds. False: one of them is not
- * missing, and nothing has changed; ret_reason says why. */
+/* Whether an operator may declare that the data of slots is lost: all of them
+ * are missing. leased: whether our lease holds. False: ret_reason says why. */
+bool sidecar_may_force(const struct sidecar *sidecar,
+                       const struct slot_set *set, bool leased,
+                       char *ret_reason, size_t size);
+
+/* An operator has declared that: the slots are served with what there is, as
+ * soon as a survey has ended and the disk says that we hold them.
+ * sidecar_may_force must hold. candidates: what all servers that answer have,
+ * this one too; of each, `chosen` is set. The data of the highest epoch is
+ * taken, or, if later data was lost, a copy with more items that nobody holds.
+ * from: the node whose server's data is taken instead; "": none. False: it has
+ * none; nothing has changed, and ret_reason says why. */
+struct candidate;
 bool sidecar_force_serve(struct sidecar *sidecar, const struct slot_set *set,
-                         bool leased, char *ret_reason, size_t size);
+                         const char *from, struct candidate *candidates,
+                         char *ret_reason, size_t size);
 
 /* An operator lets slots go that no other server takes over, in two steps, so
  * that no command changes them while the owner saves their filters. The first

@@ -9,6 +9,10 @@
 #include "cluster/sidecar_force.h"
 
 #include "base/log.h"
+#include "cluster/candidates.h"
+#include "cluster/sidecar_fallen.h"
+#include "cluster/sidecar_peers.h"
+#include "cluster/survey.h"
 
 #include <stdio.h>
 
@@ -49,8 +53,8 @@ refuse_slot(const struct sidecar *sidecar, unsigned slot, char *ret_reason,
 }
 
 bool
-sidecar_force(struct sidecar *sidecar, const struct slot_set *set, bool leased,
-              char *ret_reason, size_t size)
+sidecar_force_check(const struct sidecar *sidecar, const struct slot_set *set,
+                    bool leased, char *ret_reason, size_t size)
 {
     if (sidecar->topology == NULL || !leased) {
         (void)snprintf(ret_reason, size,
@@ -58,24 +62,164 @@ sidecar_force(struct sidecar *sidecar, const struct slot_set *set, bool leased,
                        "node may own the slots by now");
         return false;
     }
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        if (slot_set_has(set, slot) &&
-            refuse_slot(sidecar, slot, ret_reason, size)) {
+    slot_set_foreach (set, slot) {
+        if (refuse_slot(sidecar, slot, ret_reason, size)) {
             return false;
         }
     }
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        if (slot_set_has(set, slot)) {
-            sidecar->slots[slot].forced = true;
-            sidecar->slots[slot].wanted_round =
-                sidecar->survey.rounds + (sidecar->survey.open > 0);
+    return true;
+}
+
+/* Writes why the slots cannot be taken from this node's server. False: they
+ * can. */
+static bool
+refuse_source(const struct sidecar *sidecar, const struct slot_set *set,
+              const char *from, struct candidate *candidates, char *ret_reason,
+              size_t size)
+{
+    const struct candidate *source = candidates_find(candidates, from);
+
+    if (topology_find(sidecar->topology, slice_of(from)) < 0) {
+        (void)snprintf(ret_reason, size,
+                       "node %s is not in our node's view of the cluster",
+                       from);
+        return true;
+    }
+    slot_set_foreach (set, slot) {
+        if (source == NULL || !slot_set_has(&source->has, slot)) {
+            (void)snprintf(ret_reason, size,
+                           "the server beside node %s has no data of slot %u",
+                           from, slot);
+            return true;
         }
+    }
+    return false;
+}
+
+/* Returns the peer whose data has the highest epoch; of equal ones as a survey
+ * chooses. */
+static uint16_t
+highest_of(struct sidecar *sidecar, unsigned slot)
+{
+    return survey_has_none_newer(sidecar, slot)
+               ? sidecar_peer_of(sidecar, sidecar->own->node)
+               : sidecar->survey.found[slot].peer;
+}
+
+/* Returns the peer that has a copy of later data than any server holds, or
+ * PEER_NONE. A replica may have the data of a primary that is lost and not have
+ * heard that it holds it. It cannot be a part of a copy of what is held, which
+ * has fewer items. */
+static uint16_t
+later_copy(struct sidecar *sidecar, unsigned slot, struct candidate *candidates)
+{
+    const struct candidate *copy = candidates_copy(candidates, slot);
+    const struct sidecar_holder *holder = &sidecar->survey.found[slot];
+    uint16_t best = highest_of(sidecar, slot);
+    const struct candidate *held =
+        candidates_find(candidates, sidecar->peers[best].id);
+    uint64_t known = sidecar->own->known[slot];
+
+    if (copy == NULL || known <= sidecar->own->held[slot] ||
+        known <= holder->epoch ||
+        (held != NULL && copy->slot[slot].items <= held->slot[slot].items)) {
+        return PEER_NONE;
+    }
+    return sidecar_peer_of(sidecar, copy->node);
+}
+
+static void
+note_choice(struct sidecar *sidecar, unsigned slot,
+            struct candidate *candidates)
+{
+    uint16_t peer = sidecar->slots[slot].forced_from;
+    struct candidate *candidate;
+
+    if (peer == PEER_NONE) {
+        peer = highest_of(sidecar, slot);
+    }
+    candidate = candidates_find(candidates, sidecar->peers[peer].id);
+    if (candidate != NULL) {
+        slot_set_add(&candidate->chosen, slot);
+    }
+}
+
+static void
+tell_choice(const struct candidate *candidates)
+{
+    for (const struct candidate *at = candidates; at != NULL; at = at->next) {
+        struct slot_set left = at->has;
+        struct candidate_row row;
+
+        while (candidate_next_row(at, &left, &row)) {
+            log_warn("cluster.sidecar",
+                     row.chosen ? "an operator has chosen data"
+                                : "an operator has not chosen data",
+                     "node=%s slots=%u held=%s epoch=%llu filters=%llu "
+                     "items=%llu",
+                     row.node, slot_set_count(&row.set),
+                     row.epoch > 0 ? "yes" : "no",
+                     (unsigned long long)(row.epoch > 0 ? row.epoch - 1 : 0),
+                     (unsigned long long)row.filters,
+                     (unsigned long long)row.items);
+        }
+    }
+}
+
+bool
+sidecar_force(struct sidecar *sidecar, const struct slot_set *set,
+              const char *from, struct candidate *candidates, char *ret_reason,
+              size_t size)
+{
+    if (from[0] != '\0' &&
+        refuse_source(sidecar, set, from, candidates, ret_reason, size)) {
+        return false;
+    }
+    slot_set_foreach (set, slot) {
+        sidecar->slots[slot].forced = true;
+        sidecar->slots[slot].wanted_round =
+            sidecar->survey.rounds + (sidecar->survey.open > 0);
+        sidecar->slots[slot].forced_from =
+            from[0] != '\0' ? sidecar_peer_of(sidecar, from)
+                            : later_copy(sidecar, slot, candidates);
+        note_choice(sidecar, slot, candidates);
     }
     log_warn("cluster.sidecar",
              "an operator has slots served without their "
              "data",
-             "slots=%u next=\"what is here is served; items that only lost "
-             "servers had count as absent\"",
-             slot_set_count(set));
+             "slots=%u from=%s next=\"what is there is served; items that only "
+             "lost servers had count as absent\"",
+             slot_set_count(set), from[0] != '\0' ? from : "-");
+    tell_choice(candidates);
     return true;
+}
+
+bool
+sidecar_force_chooses(const struct sidecar *sidecar, unsigned slot,
+                      bool *ret_ours, uint16_t *ret_from)
+{
+    const struct sidecar_holder *holder = &sidecar->survey.found[slot];
+    const struct holdings *own = sidecar->own;
+    uint16_t from = sidecar_forced_from(sidecar, slot);
+    bool lost =
+        own->held[slot] < own->known[slot] && holder->epoch < own->known[slot];
+
+    if (from == PEER_NONE || (!lost && !sidecar_is_fallen(sidecar, slot))) {
+        return false;
+    }
+    *ret_ours = strcmp(sidecar->peers[from].id, own->node) == 0 ||
+                (holder->peer == from && holder->ours);
+    *ret_from = from;
+    return true;
+}
+
+void
+sidecar_force_failed(struct sidecar *sidecar, const struct slot_set *set)
+{
+    slot_set_foreach (set, slot) {
+        sidecar->slots[slot].forced = false;
+    }
+    log_warn("cluster.sidecar", "the data that was chosen is not to be had",
+             "slots=%u next=\"say SIDECAR FORCE-SERVE again\"",
+             slot_set_count(set));
 }

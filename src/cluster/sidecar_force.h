@@ -7,9 +7,24 @@
 
 #include "cluster/sidecar_state.h"
 
-/* As sidecar_force_serve (sidecar.h). */
+struct candidate;
+
+/* As sidecar_may_force and sidecar_force_serve (sidecar.h). */
+bool sidecar_force_check(const struct sidecar *sidecar,
+                         const struct slot_set *set, bool leased,
+                         char *ret_reason, size_t size);
 bool sidecar_force(struct sidecar *sidecar, const struct slot_set *set,
-                   bool leased, char *ret_reason, size_t size);
+                   const char *from, struct candidate *candidates,
+                   char *ret_reason, size_t size);
 
 /* Whether a missing slot is to be served with what there is. */
 bool sidecar_is_forced(const struct sidecar *sidecar, unsigned slot);
+
+/* Whether an operator's word has chosen the data of the slot: what is here, or
+ * that of a peer. Not if the newest data has come back. */
+bool sidecar_force_chooses(const struct sidecar *sidecar, unsigned slot,
+                           bool *ret_ours, uint16_t *ret_from);
+
+/* The data that was chosen could not be taken over: the slots are missing until
+ * the operator says more. */
+void sidecar_force_failed(struct sidecar *sidecar, const struct slot_set *set);

@@ -211,8 +211,11 @@ refuse_slot(const struct sidecar *sidecar, const struct sidecar_ask *ask,
     const struct holdings *own = sidecar->own;
     bool giving = is_being_given(sidecar, slot, now_ms);
 
-    if (own->held[slot] == 0) {
+    if (own->held[slot] == 0 && !ask->chosen) {
         return "a slot is not held here";
+    }
+    if (slot_set_has(&sidecar->forgets, slot)) {
+        return "a slot was given away, and its filters are being deleted";
     }
     if (ask->epoch + 1 <= own->held[slot] &&
         sidecar->topology->owner[slot] != node) {

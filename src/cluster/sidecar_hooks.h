@@ -79,6 +79,9 @@ struct sidecar_ask {
      * must have served the slots at that epoch, until now. */
     bool surveyed;
     uint64_t known;
+    /* surveyed, and an operator has chosen this daemon's data, which it need
+     * not hold. */
+    bool chosen;
 };
 
 enum sidecar_answer_kind {

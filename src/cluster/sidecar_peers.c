@@ -112,6 +112,7 @@ mark_slots(const struct sidecar *sidecar, bool *named)
         mark(sidecar, named, sidecar->slots[slot].owner_before);
         mark(sidecar, named, sidecar->slots[slot].source);
         mark(sidecar, named, sidecar->slots[slot].comer);
+        mark(sidecar, named, sidecar_forced_from(sidecar, slot));
         mark_holder(sidecar, named, &sidecar->survey.fresh[slot]);
         mark_holder(sidecar, named, &sidecar->survey.found[slot]);
     }

@@ -90,6 +90,13 @@ sidecar_claimed(const struct sidecar *sidecar)
     return &sidecar->in[PHASE_CLAIMED];
 }
 
+uint16_t
+sidecar_forced_from(const struct sidecar *sidecar, unsigned slot)
+{
+    return sidecar->slots[slot].forced ? sidecar->slots[slot].forced_from
+                                       : (uint16_t)PEER_NONE;
+}
+
 void
 sidecar_want(struct sidecar *sidecar, unsigned slot, uint16_t source,
              uint64_t now_ms)

@@ -107,6 +107,7 @@ struct claim {
     enum claim_state state;
     bool hand_off;  /* from the daemon that we followed */
     bool surveyed;  /* as in struct sidecar_ask, */
+    bool chosen;    /* the source was, by an operator's word */
     uint64_t known; /* as in struct sidecar_ask */
     uint64_t least; /* surveyed: the lowest epoch + 1 at which it holds any */
     bool copy;    /* of a source that follows another daemon: it serves none */
@@ -158,6 +159,8 @@ struct sidecar_slot {
     uint16_t source;       /* of a wanted slot: whom to ask; PEER_NONE: find
                               one */
     uint16_t comer;        /* the daemon that has come for it */
+    uint16_t forced_from;  /* of a forced one: the peer whose data was chosen;
+                              PEER_NONE: that of the highest epoch */
     uint64_t source_epoch; /* the last owner's epoch + 1 */
     uint64_t wanted_round; /* survey.rounds when the slot became wanted: a later
                               round has to end */
@@ -259,6 +262,10 @@ void sidecar_enter_open(struct sidecar *sidecar, unsigned slot);
 
 /* The slots of the claim. */
 const struct slot_set *sidecar_claimed(const struct sidecar *sidecar);
+
+/* Returns the peer whose data of the slot was chosen, perhaps our own; else
+ * PEER_NONE: the data of the highest epoch is taken, as ever. */
+uint16_t sidecar_forced_from(const struct sidecar *sidecar, unsigned slot);
 
 /* A slot needs a source, from now on. source: a peer to ask, or PEER_NONE. */
 void sidecar_want(struct sidecar *sidecar, unsigned slot, uint16_t source,

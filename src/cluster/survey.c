@@ -92,7 +92,7 @@ survey_outdoes_source(const struct sidecar *sidecar)
 {
     const struct claim *claim = &sidecar->claim;
 
-    if (!claim->surveyed) {
+    if (!claim->surveyed || claim->chosen) {
         return false;
     }
     slot_set_foreach (sidecar_claimed(sidecar), slot) {
@@ -106,6 +106,15 @@ survey_outdoes_source(const struct sidecar *sidecar)
         }
     }
     return false;
+}
+
+/* Whether an operator's word has chosen the source of the slot. */
+static bool
+is_chosen(const struct sidecar *sidecar, unsigned slot)
+{
+    uint16_t from = sidecar_forced_from(sidecar, slot);
+
+    return from != PEER_NONE && from == sidecar->slots[slot].source;
 }
 
 void
@@ -123,6 +132,9 @@ survey_separate(struct sidecar *sidecar, struct slot_set *set)
     if (!claim->surveyed) {
         found = *set;
     }
+    claim->chosen =
+        claim->surveyed && is_chosen(sidecar, slot_set_from(&found, 0));
+    claim->old = claim->chosen;
     slot_set_foreach (&found, slot) {
         const struct sidecar_holder *holder = &sidecar->survey.found[slot];
         uint64_t known =
@@ -135,7 +147,8 @@ survey_separate(struct sidecar *sidecar, struct slot_set *set)
             claim->least = holder->epoch;
         }
         claim->known = claim->known == 0 ? known : claim->known;
-        if (known != claim->known) {
+        if (known != claim->known ||
+            (claim->surveyed && is_chosen(sidecar, slot) != claim->chosen)) {
             slot_set_remove(&found, slot);
         }
     }

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * SIDECAR HOLDINGS and FENCE: what daemons of a cluster ask each other
- * (cluster/sidecar.h); FORCE-SERVE and LET-GO: what an operator may say about
- * slots. Loop 0 decides; all but HOLDINGS wait for it. STATUS: the lines of
- * INFO about transfers of slots.
+ * (cluster/sidecar.h), and COUNT: what they have of slots. FORCE-SERVE and
+ * LET-GO: what an operator may say about slots. Loop 0 decides; all but
+ * HOLDINGS and COUNT wait for it. STATUS: the lines of INFO about transfers of
+ * slots.
  */
 #include "access/handlers.h"
 #include "base/mem.h"
+#include "cluster/candidates.h"
 #include "cluster/fence_order.h"
+#include "core/parts.h"
 #include "engine/request.h"
+#include "keyspace/slot_keys.h"
 
 static bool
 is_on(const struct request *req)
@@ -102,7 +106,8 @@ parse_question(struct slice word, enum sidecar_question *ret_question)
     return false;
 }
 
-/* FENCE all|empty|handoff <node> <epoch> surveyed|owner <known> <slots> */
+/* FENCE all|empty|handoff <node> <epoch> surveyed|owner|chosen <known> <slots>
+ */
 static enum err
 parse(struct request *req, struct sidecar_ask *ask, char *node,
       struct slot_set *set)
@@ -117,7 +122,8 @@ parse(struct request *req, struct sidecar_ask *ask, char *node,
     }
     memcpy(node, argv[3].data, TOPOLOGY_ID_LEN);
     node[TOPOLOGY_ID_LEN] = '\0';
-    ask->surveyed = slice_is_word(argv[5], "surveyed");
+    ask->chosen = slice_is_word(argv[5], "chosen");
+    ask->surveyed = ask->chosen || slice_is_word(argv[5], "surveyed");
     if (!slice_to_u64(argv[4], &ask->epoch) || ask->epoch == UINT64_MAX ||
         !slice_to_u64(argv[6], &ask->known) ||
         (!ask->surveyed && !slice_is_word(argv[5], "owner"))) {
@@ -137,6 +143,60 @@ answer_let_go(struct request *req, const struct fence_order *order)
     reply_named_int(req->reply, "items", order->items);
     reply_bulk_text(req->reply, "file");
     reply_bulk_text(req->reply, order->file);
+}
+
+static void
+write_row(struct request *req, const struct candidate_row *row)
+{
+    struct buf ranges = { 0 };
+
+    reply_map(req->reply, 5);
+    reply_bulk_text(req->reply, "node");
+    reply_bulk_text(req->reply, row->node);
+    reply_bulk_text(req->reply, "slots");
+    slot_set_write(&ranges, &row->set);
+    req->reply->buf->failed = req->reply->buf->failed || ranges.failed;
+    reply_bulk(req->reply, buf_slice(&ranges));
+    buf_free(&ranges);
+    reply_bulk_text(req->reply, "epoch");
+    if (row->epoch > 0) {
+        reply_int(req->reply, (int64_t)(row->epoch - 1));
+    } else {
+        reply_null(req->reply); /* it does not hold them */
+    }
+    reply_named_int(req->reply, "filters", row->filters);
+    reply_named_int(req->reply, "items", row->items);
+}
+
+static void
+write_rows(struct request *req, const struct candidate *first, bool chosen)
+{
+    size_t place = reply_begin(req->reply);
+    size_t count = 0;
+
+    for (const struct candidate *at = first; at != NULL; at = at->next) {
+        struct slot_set left = at->has;
+        struct candidate_row row;
+
+        while (candidate_next_row(at, &left, &row)) {
+            if (row.chosen == chosen) {
+                write_row(req, &row);
+                count++;
+            }
+        }
+    }
+    reply_array_end(req->reply, place, count);
+}
+
+static void
+answer_force(struct request *req, const struct fence_order *order)
+{
+    reply_map(req->reply, 3);
+    reply_named_int(req->reply, "slots", slot_set_count(&order->set));
+    reply_bulk_text(req->reply, "chosen");
+    write_rows(req, order->candidates, true);
+    reply_bulk_text(req->reply, "others");
+    write_rows(req, order->candidates, false);
 }
 
 static enum err
@@ -160,7 +220,7 @@ answer_order(struct request *req, const struct fence_order *order)
         reply_bulk_text(req->reply, "keys");
         return OK;
     case SIDECAR_FORCED:
-        reply_ok(req->reply);
+        answer_force(req, order);
         return OK;
     case SIDECAR_GONE:
         answer_let_go(req, order);
@@ -196,15 +256,19 @@ order(struct request *req, const struct sidecar_ask *ask)
 
 /* Waits for loop 0. */
 static enum err
-await(struct request *req)
+await_order(struct request *req, const struct fence_order *order)
 {
-    const struct fence_order *order = request_resumed(req);
-
     if (!atomic_load_explicit(&order->done, memory_order_acquire)) {
         req->session->wait = CONN_FOR_EVENT;
         return ERR_AGAIN;
     }
     return answer_order(req, order);
+}
+
+static enum err
+await(struct request *req)
+{
+    return await_order(req, request_resumed(req));
 }
 
 static enum err
@@ -240,12 +304,168 @@ cmd_sidecar_fence(struct request *req)
     return err == OK ? await(req) : err;
 }
 
-/* What an operator says about slots. */
+/* ---- COUNT, FORCE-SERVE, LET-GO ------------------------------------------ */
+
+/* Counts what is here of slots, and waits then for loop 0. */
+struct count {
+    struct keyspace *ks;
+    struct slot_set set;
+    uint64_t cursor;
+    struct fence_order *order; /* NULL: it is counting */
+    struct slot_tally slot[CLUSTER_SLOTS];
+};
+
+static void
+free_count(void *state)
+{
+    struct count *count = state;
+
+    if (count != NULL) {
+        fence_order_drop(count->order);
+        mem_free(count);
+    }
+}
+
+static void
+count_key(void *ctx, const struct key *key, uint64_t expires_at_ms)
+{
+    struct count *count = ctx;
+    const struct entry *entry = keyspace_find(count->ks, key, 0);
+    struct slot_tally *tally = &count->slot[key_slot(key->hash)];
+
+    (void)expires_at_ms;
+    if (entry != NULL) {
+        tally->filters++;
+        tally->items += bloom_items(&entry->bloom);
+    }
+}
+
+/* Begins to count, or goes on. ERR_AGAIN: it needs more time. */
 static enum err
-say_of_slots(struct request *req, enum sidecar_question word)
+count_slots(struct request *req, struct count **ret_count)
+{
+    struct count *count = request_resumed(req);
+    enum err err = OK;
+
+    if (count == NULL) {
+        err = check_begin(req);
+        count = err == OK ? mem_try_zalloc(sizeof(*count)) : NULL;
+        if (count == NULL) {
+            return err == OK ? ERR_NOMEM : err;
+        }
+        count->ks = req->keyspace;
+        count->cursor = 0;
+        err = parse_slots(req, req->argv[2], &count->set);
+    } else if (count->cursor == 0) {
+        *ret_count = count;
+        return OK;
+    }
+    while (err == OK) {
+        count->cursor =
+            slot_keys_scan(req->keyspace, req->worker->index, &count->set,
+                           count->cursor, count_key, count);
+        if (count->cursor == 0) {
+            break;
+        }
+        if (request_is_late(req)) {
+            err = ERR_AGAIN;
+        }
+    }
+    *ret_count = count;
+    return err;
+}
+
+static enum err
+reply_counts(struct request *req, const struct count *count)
+{
+    struct buf counts = { 0 };
+    struct buf text = { 0 };
+    char history[HISTORY_ID_CHARS + 1];
+    uint64_t position;
+    enum err err = OK;
+
+    slot_counts_write(count->slot, &counts);
+    if (!req->service->sidecar.holdings(req->service->sidecar.ctx, 0, &text,
+                                        history, &position)) {
+        err = ERR_LOADING; /* not compared with the data yet */
+    } else if (text.failed || counts.failed) {
+        err = ERR_NOMEM;
+    } else {
+        reply_array(req->reply, 2);
+        reply_bulk(req->reply, buf_slice(&text));
+        reply_bulk(req->reply, buf_slice(&counts));
+    }
+    buf_free(&text);
+    buf_free(&counts);
+    return err;
+}
+
+/* SIDECAR COUNT slots: what it holds, and filters and items of these slots. */
+enum err
+cmd_sidecar_count(struct request *req)
+{
+    struct count *count = NULL;
+    enum err err =
+        is_on(req) && is_behind(req) ? ERR_BEHIND : count_slots(req, &count);
+
+    if (err == OK) {
+        err = reply_counts(req, count);
+    }
+    return request_end_piece(req, err, count, free_count, sizeof(*count));
+}
+
+/* FORCE-SERVE slots [FROM node] */
+static enum err
+order_force(struct request *req, struct count *count)
+{
+    char from[TOPOLOGY_ID_LEN + 1] = "";
+    const struct sidecar_ask ask = { .question = SIDECAR_ASK_FORCE,
+                                     .node = from,
+                                     .set = &count->set };
+
+    if (req->argc != 3 &&
+        (req->argc != 5 || !slice_is_word(req->argv[3], "from"))) {
+        return ERR_SYNTAX;
+    }
+    if (req->argc == 5) {
+        if (req->argv[4].len != TOPOLOGY_ID_LEN) {
+            return request_fail(req, ERR_CUSTOM,
+                                "a node's id has 40 characters");
+        }
+        memcpy(from, req->argv[4].data, TOPOLOGY_ID_LEN);
+        from[TOPOLOGY_ID_LEN] = '\0';
+    }
+    count->order = fence_order_new(&ask);
+    if (count->order == NULL) {
+        return ERR_NOMEM;
+    }
+    slot_counts_write(count->slot, &count->order->counts);
+    req->service->sidecar.fence(req->service->sidecar.ctx, count->order);
+    return OK;
+}
+
+/* SIDECAR FORCE-SERVE */
+enum err
+cmd_sidecar_force_serve(struct request *req)
+{
+    struct count *count = NULL;
+    enum err err = count_slots(req, &count);
+
+    if (err == OK && count->order == NULL) {
+        err = order_force(req, count);
+    }
+    if (err == OK) {
+        err = await_order(req, count->order);
+    }
+    return request_end_piece(req, err, count, free_count, sizeof(*count));
+}
+
+/* SIDECAR LET-GO slots */
+enum err
+cmd_sidecar_let_go(struct request *req)
 {
     struct slot_set set;
-    const struct sidecar_ask ask = { .question = word,
+    const struct sidecar_ask ask = { .question = SIDECAR_ASK_LET_GO,
                                      .node = "",
                                      .set = &set };
     enum err err = OK;
@@ -260,20 +480,6 @@ say_of_slots(struct request *req, enum sidecar_question word)
         }
     }
     return err == OK ? await(req) : err;
-}
-
-/* SIDECAR FORCE-SERVE slots */
-enum err
-cmd_sidecar_force_serve(struct request *req)
-{
-    return say_of_slots(req, SIDECAR_ASK_FORCE);
-}
-
-/* SIDECAR LET-GO slots */
-enum err
-cmd_sidecar_let_go(struct request *req)
-{
-    return say_of_slots(req, SIDECAR_ASK_LET_GO);
 }
 
 /* ---- STATUS -------------------------------------------------------------- */

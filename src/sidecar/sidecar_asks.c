@@ -43,8 +43,25 @@ sidecar_asks_write(struct buf *out, const struct sidecar_ask *ask,
     reply_bulk_text(&reply, words[ask->question]);
     reply_bulk_text(&reply, own);
     add_u64(&reply, ask->epoch);
-    reply_bulk_text(&reply, ask->surveyed ? "surveyed" : "owner");
+    reply_bulk_text(&reply, ask->chosen     ? "chosen"
+                            : ask->surveyed ? "surveyed"
+                                            : "owner");
     add_u64(&reply, ask->known);
+    reply_bulk(&reply, buf_slice(&ranges));
+    buf_free(&ranges);
+}
+
+void
+sidecar_asks_count(struct buf *out, const struct slot_set *set)
+{
+    struct reply reply = { out, 2 };
+    struct buf ranges = { 0 };
+
+    slot_set_write(&ranges, set);
+    out->failed = out->failed || ranges.failed;
+    reply_array(&reply, 3);
+    reply_bulk_text(&reply, "SIDECAR");
+    reply_bulk_text(&reply, "COUNT");
     reply_bulk(&reply, buf_slice(&ranges));
     buf_free(&ranges);
 }

@@ -13,6 +13,9 @@
 void sidecar_asks_write(struct buf *out, const struct sidecar_ask *ask,
                         const char *own);
 
+/* Appends the command that asks what a server has of slots. */
+void sidecar_asks_count(struct buf *out, const struct slot_set *set);
+
 /* Reads the reply. holdings and granted are storage that the answer points to;
  * reason, of `size`, likewise. A reply that makes no sense counts as
  * SIDECAR_SILENT. */

@@ -17,6 +17,7 @@
 #include "sidecar/sidecar_inquiry.h"
 #include "sidecar/sidecar_mode_state.h"
 #include "sidecar/sidecar_owner.h"
+#include "sidecar/sidecar_word.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -530,6 +531,7 @@ sidecar_mode_stop(struct sidecar_mode *mode)
     if (mode != NULL && atomic_exchange(&mode->started, false)) {
         neighbour_stop(mode->neighbour);
         colleagues_stop(mode->colleagues);
+        sidecar_word_stop(mode);
         kept_file_free(mode->file); /* its thread pokes */
         mode->file = NULL;
         uv_close((uv_handle_t *)&mode->timer, NULL);

@@ -17,12 +17,12 @@
 #include "engine/loop0.h"
 #include "engine/service.h"
 #include "net/loop.h"
+#include "roles/replication_state.h"
 #include "sidecar/sidecar_report.h"
 
 struct colleagues;
 struct kept_file;
 struct neighbour;
-struct replication;
 struct sidecar_inquiry;
 
 enum {
@@ -49,7 +49,10 @@ struct sidecar_mode {
     struct holdings *answered; /* by another daemon, for the event */
     struct sidecar_inquiry *inquiry;
     struct kept_file *file;
-    struct fence_order *fenced; /* whose answers wait for the disk */
+    struct fence_order *fenced;  /* whose answers wait for the disk */
+    struct fence_order *forcing; /* of FORCE-SERVE; NULL: none waits for */
+    struct topology *asked;      /* the servers of this cluster, */
+    unsigned asked_open;         /* of which so many have not answered */
     uint64_t save; /* the ticket of a snapshot that was asked for; 0: none */
     _Atomic uint64_t sync_to; /* a position that the journal was asked to sync;
                                  0: none */
@@ -77,4 +80,21 @@ static inline uint64_t
 sidecar_mode_now_ms(void)
 {
     return run_clock_ms();
+}
+
+/* Returns where the daemon beside a node is, or NULL; and its port. */
+static inline const struct view_node *
+sidecar_mode_node(const struct sidecar_mode *mode, const char *id)
+{
+    const struct cluster_view *view = mode->cluster.view;
+    int node = view == NULL ? -1 : topology_find(view->topology, slice_of(id));
+
+    return node < 0 || view->nodes[node].host[0] == '\0' ? NULL
+                                                         : &view->nodes[node];
+}
+
+static inline unsigned
+sidecar_mode_port(const struct sidecar_mode *mode, const struct view_node *node)
+{
+    return node->port[mode->r->uses_tls];
 }

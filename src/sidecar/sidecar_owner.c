@@ -22,8 +22,8 @@
 #include "roles/replication_state.h"
 #include "sidecar/sidecar_asks.h"
 #include "sidecar/sidecar_inquiry.h"
-#include "sidecar/sidecar_let_go.h"
 #include "sidecar/sidecar_mode_state.h"
+#include "sidecar/sidecar_word.h"
 #include "slots/pull.h"
 #include "slots/slot_drop.h"
 
@@ -35,23 +35,6 @@ static struct gate *
 gate_of(const struct sidecar_mode *mode)
 {
     return keyspace_gate(mode->loop0->service->keyspace);
-}
-
-/* Returns where the daemon beside a node is, or NULL. */
-static const struct view_node *
-find_node(const struct sidecar_mode *mode, const char *id)
-{
-    const struct cluster_view *view = mode->cluster.view;
-    int node = view == NULL ? -1 : topology_find(view->topology, slice_of(id));
-
-    return node < 0 || view->nodes[node].host[0] == '\0' ? NULL
-                                                         : &view->nodes[node];
-}
-
-static unsigned
-port_of(const struct sidecar_mode *mode, const struct view_node *node)
-{
-    return node->port[mode->r->uses_tls];
 }
 
 /* ---- views --------------------------------------------------------------- */
@@ -157,12 +140,13 @@ follow(void *ctx, int node)
     struct sidecar_mode *mode = ctx;
     const struct view_node *leader = &mode->cluster.view->nodes[node];
 
-    if (!role_place_is_valid(slice_of(leader->host), port_of(mode, leader))) {
+    if (!role_place_is_valid(slice_of(leader->host),
+                             sidecar_mode_port(mode, leader))) {
         return; /* sidecar_owner_look tries again */
     }
     gate_raise(gate_of(mode), 0);
     role_follow(mode->loop0->service, slice_of(leader->host),
-                port_of(mode, leader));
+                sidecar_mode_port(mode, leader));
     gate_lower(gate_of(mode), 0);
 }
 
@@ -258,7 +242,7 @@ static void
 ask_node(void *ctx, const struct sidecar_ask *question)
 {
     struct sidecar_mode *mode = ctx;
-    const struct view_node *node = find_node(mode, question->node);
+    const struct view_node *node = sidecar_mode_node(mode, question->node);
     struct buf text = { 0 };
 
     sidecar_inquiry_publish(mode->inquiry, sidecar_holdings(mode->sidecar));
@@ -266,8 +250,8 @@ ask_node(void *ctx, const struct sidecar_ask *question)
                        mode->topology->nodes[mode->topology->myself].id);
     colleagues_ask(mode->colleagues, question->number,
                    node != NULL ? node->host : "",
-                   node != NULL ? port_of(mode, node) : 0, buf_slice(&text),
-                   SIDECAR_ANSWER_MS);
+                   node != NULL ? sidecar_mode_port(mode, node) : 0,
+                   buf_slice(&text), SIDECAR_ANSWER_MS);
     buf_free(&text);
 }
 
@@ -280,6 +264,9 @@ sidecar_owner_answered(void *ctx, uint64_t number, const struct answer *reply,
     char text[256];
     struct sidecar_answer answer = { .kind = SIDECAR_SILENT, .reason = reason };
 
+    if (sidecar_word_answered(mode, number, reply, reason)) {
+        return;
+    }
     memset(&granted, 0, sizeof(granted));
     if (reply != NULL) {
         answer = sidecar_asks_read(reply, mode->answered, &granted, text,
@@ -387,51 +374,6 @@ answer_order(struct sidecar_mode *mode, struct fence_order *order)
     }
 }
 
-/* The operator goes on with data that is older than a replica's: a word about
- * all of this server, as REPLICAOF NO ONE is without a cluster. */
-static bool
-confirm_own_data(struct sidecar_mode *mode, const struct slot_set *set,
-                 char *ret_reason, size_t size)
-{
-    struct slot_set left;
-
-    topology_slots_of(mode->topology, mode->topology->myself, &left);
-    slot_set_subtract(&left, set);
-    if (!slot_set_is_empty(&left)) {
-        (void)snprintf(ret_reason, size,
-                       "this server came back with older data than a replica "
-                       "has: have that replica's node take over (CLUSTER "
-                       "FAILOVER), or name all %u slots of this node to go on "
-                       "with the older data",
-                       slot_set_count(&left) + slot_set_count(set));
-        return false;
-    }
-    atomic_store(&mode->loop0->service->leads_by_word, true);
-    grace_look(mode->r);
-    sidecar_set_behind(mode->sidecar, service_is_behind(mode->loop0->service));
-    sidecar_refresh(mode->sidecar);
-    return true;
-}
-
-static void
-force(struct sidecar_mode *mode, struct fence_order *order)
-{
-    bool good =
-        mode->topology != NULL && service_is_behind(mode->loop0->service)
-            ? confirm_own_data(mode, &order->set, order->reason,
-                               sizeof(order->reason))
-            : sidecar_force_serve(
-                  mode->sidecar, &order->set,
-                  cluster_has_lease(&mode->cluster, clock_boot_ns()),
-                  order->reason, sizeof(order->reason));
-
-    order->answer.kind = good ? SIDECAR_FORCED : SIDECAR_REFUSED;
-    order->answer.reason = order->reason;
-    if (good) {
-        metric_add(METRIC_CLUSTER_FORCED, slot_set_count(&order->set));
-    }
-}
-
 static bool
 is_kept(void *ctx, uint64_t ticket)
 {
@@ -466,9 +408,11 @@ sidecar_owner_fence(struct sidecar_mode *mode)
 
     while ((order = sidecar_inquiry_take(mode->inquiry)) != NULL) {
         if (order->ask.question == SIDECAR_ASK_FORCE) {
-            force(mode, order);
+            if (!sidecar_word_force(mode, order)) {
+                continue;
+            }
         } else if (order->ask.question == SIDECAR_ASK_LET_GO) {
-            sidecar_let_go_order(mode, order);
+            sidecar_word_let_go(mode, order);
         } else {
             answer_order(mode, order);
         }
@@ -498,7 +442,7 @@ static void
 begin_pull(void *ctx, const char *id, const struct slot_set *set)
 {
     struct sidecar_mode *mode = ctx;
-    const struct view_node *node = find_node(mode, id);
+    const struct view_node *node = sidecar_mode_node(mode, id);
     const struct pull_hooks hooks = { .ended = on_pull_ended, .ctx = mode };
 
     mode->pull_near = false;
@@ -508,7 +452,7 @@ begin_pull(void *ctx, const char *id, const struct slot_set *set)
                    "the node has no address");
     if (node != NULL) {
         const struct pull_source source = { set, node->host,
-                                            port_of(mode, node) };
+                                            sidecar_mode_port(mode, node) };
 
         if (pull_begin(mode->r->pull, &source, &hooks, mode->pull_failure,
                        sizeof(mode->pull_failure))) {
@@ -598,7 +542,7 @@ look_at_leader(struct sidecar_mode *mode)
     leader = &view->nodes[view->leader];
     if (sidecar_follows(mode->sidecar, leader->node->id) &&
         (strcmp(role->host, leader->host) != 0 ||
-         role->port != port_of(mode, leader))) {
+         role->port != sidecar_mode_port(mode, leader))) {
         follow(mode, view->leader);
     }
 }

@@ -27,6 +27,16 @@
 < -ERR its node is not in our node's view of the cluster
 > SIDECAR FORCE-SERVE 5
 < -ERR slot 5 is served: it is not missing
+> SIDECAR FORCE-SERVE 5 FROM bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
+< -ERR slot 5 is served: it is not missing
+> SIDECAR FORCE-SERVE 5 FROM b
+< -ERR a node's id has 40 characters
+> SIDECAR FORCE-SERVE 5 FROM
+< -ERR syntax error
+> SIDECAR COUNT 5
+~ \*2 \| "bloomery-slots 1.*" \| ""
+> SIDECAR COUNT 5-
+< -ERR slots are numbers below 16384 and ranges of them, such as 0-5460,9000
 > SIDECAR FORCE-SERVE 0-9000
 < -ERR slot 0 is served: it is not missing
 > SIDECAR FORCE-SERVE 9000
@@ -46,6 +56,8 @@
 < :6113
 > BF.ADD x2 item
 < :1
+> SIDECAR COUNT 0-8191
+~ \*2 \| "bloomery-slots 1.*" \| "6113 1 1\\n"
 > SIDECAR FENCE empty bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 5 owner 2 6113
 < *1 | "keys"
 > SIDECAR FENCE all bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 5 owner 2 6113

@@ -431,11 +431,12 @@ def test_an_operator_may_have_lost_slots_served(group, made):
             assert conn.call("MULTI") == b"OK"
             assert isinstance(conn.call("SIDECAR", "FORCE-SERVE", "8192"), resp.Error)
             conn.call("DISCARD")
-            assert conn.call("SIDECAR", "FORCE-SERVE", str(FOO)) == b"OK"
+            assert conn.call("SIDECAR", "FORCE-SERVE", str(FOO)) == [
+                b"slots", 1, b"chosen", [], b"others", []]
             wait_until(lambda: conn.call("BF.EXISTS", "foo", "lost") == 0, 20,
                        "it is served")
             assert conn.call("SIDECAR", "FORCE-SERVE", "8192-%d,%d-16383" % (
-                FOO - 1, FOO + 1)) == b"OK"
+                FOO - 1, FOO + 1))[:2] == [b"slots", 8191]
             assert conn.call("BF.ADD", "foo", "new") == 1
         wait_served(one, 16384)
         neighbour.wait_lease(one)

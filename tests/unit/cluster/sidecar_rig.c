@@ -81,7 +81,8 @@ ask(void *ctx, const struct sidecar_ask *question)
                               .epoch = question->epoch,
                               .known = question->known,
                               .seen = question->seen,
-                              .surveyed = question->surveyed };
+                              .surveyed = question->surveyed,
+                              .chosen = question->chosen };
     (void)snprintf(copy->node, sizeof(copy->node), "%s", question->node);
     if (question->set != NULL) {
         copy->set = *question->set;
@@ -244,6 +245,20 @@ answer_at(struct rig *rig, size_t at, const struct sidecar_answer *answer)
     memmove(&rig->ask[at], &rig->ask[at + 1],
             (rig->asks - at) * sizeof(rig->ask[0]));
     sidecar_answered(rig->sidecar, number, answer, rig->now_ms);
+}
+
+bool
+rig_force(struct rig *rig, unsigned first, unsigned last, const char *from,
+          struct candidate *candidates, bool leased, char *ret_reason,
+          size_t size)
+{
+    struct slot_set set = { { 0 } };
+
+    slot_set_add_range(&set, first, last);
+    ret_reason[0] = '\0';
+    return sidecar_may_force(rig->sidecar, &set, leased, ret_reason, size) &&
+           sidecar_force_serve(rig->sidecar, &set, from, candidates, ret_reason,
+                               size);
 }
 
 void

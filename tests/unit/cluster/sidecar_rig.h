@@ -28,7 +28,7 @@ struct rig_ask {
     char node[TOPOLOGY_ID_LEN + 1];
     struct slot_set set;
     uint64_t epoch, known, seen;
-    bool surveyed;
+    bool surveyed, chosen;
 };
 
 struct rig {
@@ -74,6 +74,12 @@ void rig_fini(struct rig *rig);
 /* The neighbour says this from now on. */
 void rig_poll(struct rig *rig, const char *nodes);
 void rig_tick(struct rig *rig, uint64_t ms);
+
+/* An operator has slots served without their data: candidates are borrowed;
+ * from: "" for none. */
+bool rig_force(struct rig *rig, unsigned first, unsigned last, const char *from,
+               struct candidate *candidates, bool leased, char *ret_reason,
+               size_t size);
 
 /* Answers the oldest question to this node; it must be of this kind. */
 void rig_answer(struct rig *rig, const char *node,

@@ -152,7 +152,7 @@ struct sim_event {
     uint64_t number;
     enum sidecar_question question;
     uint64_t epoch, known, seen;
-    bool surveyed;
+    bool surveyed, chosen;
     uint8_t slots, granted;
     unsigned to_boot; /* of `to`, when it answered; its disk has the fence when
                          answer.ticket is kept */
@@ -183,7 +183,7 @@ struct sim_world {
     uint64_t before[SIM_HISTORIES_MAX]; /* the history that each continues, */
     size_t began[SIM_HISTORIES_MAX];    /* from this position */
     uint64_t writes, refused, split, moves, failovers, faults, forced;
-    uint64_t side_cuts, tellings, emptied;
+    uint64_t side_cuts, tellings, emptied, chosen;
     bool told;
 };
 
@@ -250,6 +250,9 @@ struct topology *sim_show(int node, size_t *version);
 void sim_put(struct sim_daemon *d, unsigned slot, uint64_t items);
 void sim_replicate(int index);
 void sim_run_pull(struct sim_daemon *d);
+
+/* What all daemons that this one reaches have of a slot. */
+struct candidate *sim_candidates(int index, unsigned slot);
 
 /* ---- disks --------------------------------------------------------------- */
 

@@ -247,6 +247,7 @@ ask(void *ctx, const struct sidecar_ask *ask)
                                .epoch = ask->epoch,
                                .surveyed = ask->surveyed,
                                .known = ask->known,
+                               .chosen = ask->chosen,
                                .seen = ask->seen };
 
     if (ask->set != NULL) {
@@ -449,7 +450,8 @@ answer_fence(struct sim_daemon *d, struct sim_event *event)
                                      .set = &set,
                                      .epoch = event->epoch,
                                      .surveyed = event->surveyed,
-                                     .known = event->known };
+                                     .known = event->known,
+                                     .chosen = event->chosen };
     bool empty = true;
 
     for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {

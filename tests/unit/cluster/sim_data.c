@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../test.h"
+#include "cluster/candidates.h"
 #include "sim.h"
 
 #include <inttypes.h>
@@ -134,4 +135,35 @@ sim_run_pull(struct sim_daemon *d)
         sidecar_pull_is_near(d->sidecar, sim.now_ms);
         sim_phases_look(d);
     }
+}
+
+struct candidate *
+sim_candidates(int index, unsigned slot)
+{
+    struct candidate *all = NULL;
+    struct slot_set set = { { 0 } };
+
+    slot_set_add(&set, sim_slot(slot));
+    for (int i = 0; i < SIM_NODES; i++) {
+        const struct sim_daemon *d = &sim.daemon[i];
+        struct candidate *candidate;
+        char id[TOPOLOGY_ID_LEN + 1];
+        char counts[32] = "";
+
+        if (i != index &&
+            (!sim_reaches(index, i) || (sim.plain >> i & 1) != 0)) {
+            continue;
+        }
+        if (d->items[slot] != 0) {
+            (void)snprintf(counts, sizeof(counts), "%u 1 %d\n", sim_slot(slot),
+                           __builtin_popcountll(d->items[slot]));
+        }
+        sim_id_of(i, id);
+        candidate = candidate_new(id, &set, sidecar_holdings(d->sidecar),
+                                  slice_of(counts));
+        assert_non_null(candidate);
+        candidate->next = all;
+        all = candidate;
+    }
+    return all;
 }

@@ -18,12 +18,8 @@ static bool leased = true;
 static bool
 force(struct rig *rig, unsigned first, unsigned last)
 {
-    struct slot_set set = { { 0 } };
-
-    slot_set_add_range(&set, first, last);
-    reason[0] = '\0';
-    return sidecar_force_serve(rig->sidecar, &set, leased, reason,
-                               sizeof(reason));
+    return rig_force(rig, first, last, "", NULL, leased, reason,
+                     sizeof(reason));
 }
 
 static void

@@ -11,6 +11,7 @@
  */
 #include "../test.h"
 #include "base/log.h"
+#include "cluster/candidates.h"
 #include "cluster/sidecar_state.h"
 #include "conf/conf.h"
 #include "sim.h"
@@ -451,34 +452,55 @@ run_side_cut(void)
     }
 }
 
-/* The operators declare that what missing slots had is lost. Their daemons then
- * serve what they, or others that answer, have. healed: only of those that had
- * nothing, or nothing any more. */
+/* The operator of a daemon declares that what a slot had is lost. Every third
+ * one names a node whose data is taken. */
+static void
+say_force(int index, unsigned slot, bool fallen)
+{
+    struct sim_daemon *d = &sim.daemon[index];
+    struct slot_set set = { { 0 } };
+    char from[TOPOLOGY_ID_LEN + 1] = "";
+    char reason[256];
+    struct candidate *all;
+
+    slot_set_add(&set, sim_slot(slot));
+    if (!sidecar_may_force(d->sidecar, &set, sim_has_lease(d), reason,
+                           sizeof(reason))) {
+        return;
+    }
+    if ((sim.now_ms + slot) % 3 == 0) {
+        sim_id_of((int)(sim.now_ms / 3 % SIM_NODES), from);
+    }
+    all = sim_candidates(index, slot);
+    if (sidecar_force_serve(d->sidecar, &set, from, all, reason,
+                            sizeof(reason))) {
+        sim_tell("slot %u is %s, says the operator of %d; from %s", slot,
+                 fallen ? "ours all the same" : "lost", index, from);
+        if (!fallen || from[0] != '\0') { /* else it is fetched, as ever */
+            sim.lost[slot] = sim.truth[slot];
+        }
+        sim.forced++;
+        sim.chosen +=
+            d->sidecar->slots[sim_slot(slot)].forced_from != PEER_NONE;
+    }
+    candidates_free(all);
+}
+
+/* Daemons then serve what they, or others that answer, have. healed: only of
+ * slots that had nothing, or nothing any more. */
 static void
 force_serve(bool healed)
 {
-    char reason[256];
-
     for (int i = 0; i < SIM_NODES; i++) {
         struct sim_daemon *d = &sim.daemon[i];
 
         for (unsigned slot = 0; d->up && slot < SIM_SLOTS; slot++) {
-            struct slot_set set = { { 0 } };
-
-            slot_set_add(&set, sim_slot(slot));
             bool fallen = slot_set_has(&d->sidecar->fallen, sim_slot(slot));
 
             if (d->state[slot] == SLOT_MISSING &&
                 (!healed || fallen ||
-                 (sim.truth[slot] & ~sim.lost[slot]) == 0) &&
-                sidecar_force_serve(d->sidecar, &set, sim_has_lease(d), reason,
-                                    sizeof(reason))) {
-                sim_tell("slot %u is %s, says the operator of %d", slot,
-                         fallen ? "ours all the same" : "lost", i);
-                if (!fallen) { /* else it is fetched, as ever */
-                    sim.lost[slot] = sim.truth[slot];
-                }
-                sim.forced++;
+                 (sim.truth[slot] & ~sim.lost[slot]) == 0)) {
+                say_force(i, slot, fallen);
             }
         }
     }
@@ -618,7 +640,7 @@ TEST(no_item_is_missed_and_every_slot_is_served_again)
     const char *only = getenv("BLOOMERY_SIM");
     uint64_t worlds = only != NULL ? 1 : WORLDS * test_rounds();
     uint64_t first = only != NULL ? strtoull(only, NULL, 0) : first_world();
-    uint64_t sums[12] = { 0 };
+    uint64_t sums[13] = { 0 };
 
     log_set_level(only != NULL ? LOG_INFO : (enum log_level)CONF_LOG_NOTHING);
     for (uint64_t i = 0; i < worlds; i++) {
@@ -636,6 +658,7 @@ TEST(no_item_is_missed_and_every_slot_is_served_again)
         sums[9] += sim.side_cuts;
         sums[10] += sim.tellings;
         sums[11] += sim.emptied;
+        sums[12] += sim.chosen;
         sim_end();
     }
     (void)printf(
@@ -645,12 +668,14 @@ TEST(no_item_is_missed_and_every_slot_is_served_again)
         " items lost with daemons that were not there, %" PRIu64
         " slots forced, %" PRIu64 " answers that nothing has changed, %" PRIu64
         " failovers in a pull, %" PRIu64
-        " times holdings told over a link, %" PRIu64 " directories removed\n",
+        " times holdings told over a link, %" PRIu64
+        " directories removed, %" PRIu64 " times data chosen\n",
         worlds, sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6],
-        sums[7], sums[8], sums[9], sums[10], sums[11]);
+        sums[7], sums[8], sums[9], sums[10], sums[11], sums[12]);
     sim_phases_print();
     assert_true(sums[0] > worlds * 100 &&
-                (only != NULL || (sums[8] > 0 && sums[9] > 0 && sums[10] > 0)));
+                (only != NULL ||
+                 (sums[8] > 0 && sums[9] > 0 && sums[10] > 0 && sums[12] > 0)));
 }
 
 /* The directory of a primary is removed when its replica, whose node follows

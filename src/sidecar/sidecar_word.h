@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What an operator says about slots. Loop 0.
+ *
+ * SIDECAR LET-GO saves the filters of slots that no other server takes over to
+ * a file in dir, and lets the slots go. Nothing else is executed while it
+ * writes.
+ *
+ * SIDECAR FORCE-SERVE asks all servers what they have of slots whose newest
+ * data is lost, and has the sidecar take that of one of them.
+ */
+#pragma once
+
+#include "proto/answers.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct fence_order;
+struct sidecar_mode;
+
+/* Carries the order out, and fills in its answer. */
+void sidecar_word_let_go(struct sidecar_mode *mode, struct fence_order *order);
+
+/* Likewise. False: the answer follows when other servers have answered. */
+bool sidecar_word_force(struct sidecar_mode *mode, struct fence_order *order);
+
+/* Whether this was the reply to such a question, as colleague_fn. */
+bool sidecar_word_answered(struct sidecar_mode *mode, uint64_t number,
+                           const struct answer *reply, const char *reason);
+
+/* Lets go of an order that is not answered, at a stop. */
+void sidecar_word_stop(struct sidecar_mode *mode);

@@ -203,7 +203,8 @@ def test_a_server_with_older_data_serves_nothing_and_its_replica_gives(group):
         for slots in ("0-5", "0-%d" % MOVED):
             assert "CLUSTER FAILOVER" in str(call(old, "SIDECAR", "FORCE-SERVE",
                                                   slots))
-        assert call(old, "SIDECAR", "FORCE-SERVE", REST.replace(" ", ",")) == b"OK"
+        assert call(old, "SIDECAR", "FORCE-SERVE",
+                    REST.replace(" ", ","))[:2] == [b"slots", 16383]
         wait_reply(old, 0, "BF.EXISTS", "stays", "item")
         assert call(old, "BF.ADD", "stays", "new") == 1
         assert call(old, "PING") == b"PONG"
@@ -320,6 +321,62 @@ def test_an_operator_lets_go_what_nobody_takes(group, tmp_path):
     assert call(other, "BF.EXISTS", "moves", "item") == 0
 
 
+def force(server, *words):
+    """Says FORCE-SERVE while the server has a lease, which a loaded machine loses."""
+    got = []
+
+    def says():
+        got[:] = [call(server, "SIDECAR", "FORCE-SERVE", *words)]
+        return "the neighbour does not answer" not in str(got[0])
+    wait_until(says, 30, "it has a lease")
+    return got[0]
+
+
+def row(got):
+    return dict(zip(got[::2], got[1::2]))
+
+
+def test_an_operator_chooses_among_what_servers_have_of_a_lost_slot(group, tmp_path):
+    trio = Trio(group, folder=tmp_path)
+    old, replica, new = trio.servers
+    try:
+        neighbour.wait_served(old, 16384)
+        wait_reply(old, 1, "BF.ADD", "moves", "item")
+        wait_until(lambda: b"held 0-16383 1" in call(replica, "SIDECAR", "HOLDINGS")[2],
+                   30, "the replica holds the slots")
+        wait_until(lambda: call(replica, "DBSIZE") == 1, 30, "the replica has the item")
+        old.crash()
+        trio.show(REST, str(MOVED))
+        wait_reply(new, 1, "BF.EXISTS", "moves", "item")
+        assert call(new, "BF.ADD", "moves", "later") == 1
+        wait_until(lambda: b"known %d 2" % MOVED in
+                   call(replica, "SIDECAR", "HOLDINGS")[2], 30, "others know")
+        new.crash()  # for good
+        old.restart()
+        trio.show(ALL, "", epoch=5)
+        wait_until(lambda: neighbour.figures(old).get("cluster_slots_missing") == "1",
+                   30, "the newest data is missing")
+        for source, why in (("f" * 40, "is not in our node's view"),
+                            (C, "does not say what it has"), ("b", "40 characters")):
+            got = str(force(old, str(MOVED), "FROM", source))
+            assert why in got, got
+        assert call(old, "SIDECAR", "FORCE-SERVE", "1", "BY", A) == \
+            resp.Error("ERR syntax error")
+        wait_until(lambda: link_is_up(replica), 30, "the replica has its copy")
+        got = row(force(old, str(MOVED), "FROM", B))
+        assert got[b"slots"] == 1
+        for name, source in ((b"chosen", B), (b"others", A)):
+            (one,) = [row(one) for one in got[name]]
+            assert one == {b"node": source.encode(), b"slots": b"%d" % MOVED,
+                           b"epoch": 1, b"filters": 1, b"items": 1}
+        wait_reply(old, 1, "BF.EXISTS", "moves", "item")
+        assert call(old, "BF.EXISTS", "moves", "later") == 0
+        assert b"an operator has chosen data" in old.log()
+        assert neighbour.figures(old)["cluster_slots_forced"] == "1"
+    finally:
+        trio.close()
+
+
 def test_an_owner_whose_epoch_has_fallen_is_named_and_forced(group, tmp_path):
     trio = Trio(group, folder=tmp_path)
     old, _, new = trio.servers
@@ -335,7 +392,7 @@ def test_an_owner_whose_epoch_has_fallen_is_named_and_forced(group, tmp_path):
         assert b"CLUSTER BUMPEPOCH" in new.log()
         wait_reply(new, resp.Error("CLUSTERDOWN Slot data not available"),
                    "BF.EXISTS", "moves", "item")
-        assert call(new, "SIDECAR", "FORCE-SERVE", str(MOVED)) == b"OK"
+        assert force(new, str(MOVED))[:2] == [b"slots", 1]
         wait_reply(new, 1, "BF.EXISTS", "moves", "item")
         assert neighbour.figures(new)["cluster_slots_epoch_fell"] == "0"
         new.crash()

@@ -6,6 +6,7 @@
 
 #include "../test.h"
 #include "base/mem.h"
+#include "cluster/candidates.h"
 #include "cluster/sidecar.h"
 #include "cluster/sidecar_state.h"
 #include "sidecar_rig.h"
@@ -172,5 +173,185 @@ TEST(clients_are_not_sent_to_a_source_with_an_older_state)
     assert_true(slot_set_has(&rig.pulled, 7));
     assert_int_equal(rig.state[7], SLOT_HELD);
     rig_fini(&rig);
+    mem_free(of_b);
+}
+
+/* ---- which data is served ------------------------------------------------ */
+
+/* Puts what the server beside a node has of slot 7 before the others. items: 0
+ * for no filter. */
+static struct candidate *
+put(struct candidate *others, const char *node, uint64_t epoch_plus_1,
+    unsigned items)
+{
+    struct holdings *holdings = mem_zalloc(sizeof(*holdings));
+    struct slot_set set = { { 0 } };
+    char counts[32] = "";
+    struct candidate *candidate;
+
+    slot_set_add(&set, 7);
+    holdings->held[7] = epoch_plus_1;
+    if (items > 0) {
+        (void)snprintf(counts, sizeof(counts), "7 1 %u\n", items);
+    }
+    candidate = candidate_new(node, &set, holdings, slice_of(counts));
+    assert_non_null(candidate);
+    candidate->next = others;
+    mem_free(holdings);
+    return candidate;
+}
+
+static bool
+force_from(struct rig *rig, const char *from, struct candidate *candidates)
+{
+    return rig_force(rig, 7, 7, from, candidates, true, reason, sizeof(reason));
+}
+
+static bool
+is_chosen(struct candidate *candidates, const char *node)
+{
+    return slot_set_has(&candidates_find(candidates, node)->chosen, 7);
+}
+
+/* B holds slot 7 at an epoch, and C, which is silent, at a higher one. */
+static void
+begin_older(struct rig *rig, struct holdings *of_b)
+{
+    of_b->held[7] = 2;
+    of_b->known[7] = 5;
+    rig_init(rig, NULL);
+    rig_poll(rig, RIG_NODES);
+    survey(rig, 4, of_b, RIG_C);
+    assert_int_equal(rig->state[7], SLOT_MISSING);
+}
+
+/* Returns the fence that the daemon asks this node for, or NULL. */
+static const struct rig_ask *
+await_fence(struct rig *rig, const char *node, const struct holdings *of_b)
+{
+    for (int round = 0; round < 20; round++) {
+        survey(rig, 1, of_b, RIG_C);
+        for (size_t i = 0; i < rig->asks; i++) {
+            if (rig->ask[i].question == SIDECAR_ASK_FENCE_EMPTY &&
+                strcmp(rig->ask[i].node, node) == 0) {
+                return &rig->ask[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+TEST(the_data_of_the_highest_epoch_is_served)
+{
+    struct holdings *of_b = mem_zalloc(sizeof(*of_b));
+    struct candidate *all = put(put(NULL, RIG_A, 0, 2), RIG_B, 2, 3);
+    const struct rig_ask *ask;
+    struct rig rig;
+
+    begin_older(&rig, of_b);
+    assert_true(force_from(&rig, "", all));
+    assert_true(is_chosen(all, RIG_B));
+    assert_false(is_chosen(all, RIG_A)); /* a part of a copy */
+    ask = await_fence(&rig, RIG_B, of_b);
+    assert_non_null(ask);
+    assert_false(ask->chosen);
+    rig_fini(&rig);
+    candidates_free(all);
+    mem_free(of_b);
+}
+
+/* A replica of C had the data, and had not heard that it holds it. */
+TEST(a_copy_of_the_data_that_is_lost_is_served_without_holdings)
+{
+    struct holdings *of_b = mem_zalloc(sizeof(*of_b));
+    struct candidate *all = put(put(NULL, RIG_A, 0, 4), RIG_B, 2, 3);
+    struct rig rig;
+
+    begin_older(&rig, of_b);
+    assert_true(force_from(&rig, "", all));
+    assert_true(is_chosen(all, RIG_A));
+    assert_false(is_chosen(all, RIG_B));
+    survey(&rig, 5, of_b, RIG_C);
+    assert_int_equal(rig.state[7], SLOT_SERVED);
+    assert_int_equal(rig.kept.held[7], 6); /* above C, if that comes back */
+    assert_false(rig.pulls);
+    rig_fini(&rig);
+    candidates_free(all);
+    mem_free(of_b);
+}
+
+TEST(such_a_copy_of_another_server_is_fetched)
+{
+    const struct sidecar_answer keys = { .kind = SIDECAR_HAS_KEYS };
+    struct holdings *of_b = mem_zalloc(sizeof(*of_b));
+    struct candidate *all =
+        put(put(put(NULL, RIG_A, 0, 4), RIG_B, 2, 3), RIG_R, 0, 5);
+    const struct rig_ask *ask;
+    struct rig rig;
+
+    begin_older(&rig, of_b);
+    assert_true(force_from(&rig, "", all));
+    assert_true(is_chosen(all, RIG_R));
+    ask = await_fence(&rig, RIG_R, of_b);
+    assert_non_null(ask);
+    assert_true(ask->chosen && ask->surveyed);
+    rig_answer(&rig, RIG_R, SIDECAR_ASK_FENCE_EMPTY, &keys);
+    assert_string_equal(rig.pulled_from, RIG_R);
+    assert_int_equal(rig.state[7], SLOT_HELD); /* nobody is sent there */
+    /* B's data is newer than R's as far as its epoch tells: R's was chosen. */
+    survey(&rig, 2, of_b, RIG_C);
+    sidecar_pull_is_near(rig.sidecar, rig.now_ms);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.sidecar->claim.state, CLAIM_FENCES);
+    rig_fini(&rig);
+    candidates_free(all);
+    mem_free(of_b);
+}
+
+TEST(the_data_of_a_node_that_the_operator_names_is_served)
+{
+    const struct sidecar_answer refused = { .kind = SIDECAR_REFUSED,
+                                            .reason = "it has let it go" };
+    struct holdings *of_b = mem_zalloc(sizeof(*of_b));
+    struct candidate *all = put(put(NULL, RIG_A, 0, 4), RIG_B, 2, 3);
+    const struct rig_ask *ask;
+    struct rig rig;
+
+    begin_older(&rig, of_b);
+    assert_true(force_from(&rig, RIG_B, all));
+    assert_true(is_chosen(all, RIG_B));
+    ask = await_fence(&rig, RIG_B, of_b);
+    assert_non_null(ask);
+    assert_true(ask->chosen);
+    /* It cannot be had: the operator is asked again. */
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &refused);
+    survey(&rig, 4, of_b, RIG_C);
+    assert_int_equal(rig.state[7], SLOT_MISSING);
+    assert_true(force_from(&rig, RIG_A, all));
+    survey(&rig, 5, of_b, RIG_C);
+    assert_int_equal(rig.state[7], SLOT_SERVED);
+    assert_false(rig.pulls);
+    rig_fini(&rig);
+    candidates_free(all);
+    mem_free(of_b);
+}
+
+TEST(a_node_without_the_data_is_refused)
+{
+    struct holdings *of_b = mem_zalloc(sizeof(*of_b));
+    struct candidate *all = put(NULL, RIG_B, 2, 0);
+    struct rig rig;
+
+    begin_older(&rig, of_b);
+    assert_false(
+        force_from(&rig, "0000000000000000000000000000000000000000", all));
+    assert_non_null(strstr(reason, "is not in our node's view"));
+    assert_false(force_from(&rig, RIG_A, all));
+    assert_non_null(strstr(reason, RIG_A " has no data of slot 7"));
+    assert_false(sidecar_is_forced(rig.sidecar, 7));
+    assert_true(
+        force_from(&rig, RIG_B, all)); /* which holds it, without keys */
+    rig_fini(&rig);
+    candidates_free(all);
     mem_free(of_b);
 }

@@ -258,6 +258,7 @@ order(struct request *req, const struct sidecar_ask *ask)
 static enum err
 await_order(struct request *req, const struct fence_order *order)
 {
+    CHECK(order != NULL);
     if (!atomic_load_explicit(&order->done, memory_order_acquire)) {
         req->session->wait = CONN_FOR_EVENT;
         return ERR_AGAIN;

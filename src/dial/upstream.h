@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The link of a struct replica (repl/replica.h) to the server whose log it
- * reads: dials, sends, and reports what happens. Loop 0.
+ * What comes from the server whose log a struct replica (repl/replica.h) reads:
+ * the link, the snapshot on it, and room for both. Its owner is a replica or a
+ * pull, and decides what becomes of groups and of a snapshot. Loop 0.
  */
 #pragma once
 
 #include "base/slice.h"
-
-#include <stdbool.h>
-#include <stdint.h>
+#include "repl/replica_hooks.h"
+#include "repl/wire.h"
+#include "snapshot/transfer.h"
 
 struct link;
 struct loop0;
@@ -19,20 +20,65 @@ struct upstream {
     struct replica *replica;
     unsigned keepalive_s; /* options in force */
     bool uses_tls;
-    struct link *link; /* NULL: none */
-    uint64_t number;   /* the state machine's name of it */
-    uint64_t id;       /* for CLIENT LIST */
+    struct link *link;           /* NULL: none */
+    uint64_t number;             /* the state machine's name of it */
+    uint64_t id;                 /* for CLIENT LIST */
+    unsigned secrets_lacking;    /* of those that the server has */
+    bool waits_for_room;         /* in the journal or the transfer */
+    struct wire_answer arriving; /* the state that the snapshot is to be */
+    struct transfer *transfer;   /* NULL: none is loaded */
+    bool complete;               /* the snapshot's last byte has come */
     /* Called when the state machine has handled an event of the link. */
     void (*moved)(void *ctx);
+    void (*poke)(void *ctx); /* has loop 0 look at the transfer; any thread */
     void *ctx;
 };
 
-/* The hooks of a struct replica (repl/replica_hooks.h) for its link. */
-void upstream_dial(struct upstream *up, uint64_t number, const char *host,
-                   unsigned port, uint64_t timeout_ms);
-bool upstream_send(struct upstream *up, uint64_t number, struct slice bytes);
-void upstream_close(struct upstream *up, uint64_t number);
-void upstream_pause(struct upstream *up, uint64_t number, bool paused);
+/* Hooks of a struct replica, whose ctx is the upstream. */
+void upstream_dial(void *ctx, uint64_t number, const char *host, unsigned port,
+                   uint64_t timeout_ms);
+bool upstream_send(void *ctx, uint64_t number, struct slice bytes);
+void upstream_close(void *ctx, uint64_t number);
+void upstream_pause(void *ctx, uint64_t number, bool paused);
+bool upstream_load_bytes(void *ctx, struct slice bytes);
+void upstream_load_end(void *ctx);
+bool upstream_wants(void *ctx, uint64_t fingerprint);
+enum replica_learned upstream_learn(void *ctx, uint64_t fingerprint,
+                                    const char *digits);
+
+/* In the other hooks: the owner. */
+static inline void *
+upstream_owner(void *ctx)
+{
+    return ((const struct upstream *)ctx)->ctx;
+}
 
 /* Closes the link, which the state machine then takes as lost. */
 void upstream_kill(struct upstream *up, const char *reason);
+
+/* Returns REPLICA_APPLIED if the group may be executed now, or why not. */
+enum replica_applied upstream_takes(struct upstream *up,
+                                    const struct wire_piece *group,
+                                    char *ret_reason, size_t reason_size);
+
+/* Starts the thread that loads what arrives, in the place of another one.
+ * part: what it is limited to, or NULL; copy gets all bytes. False: no memory
+ * or no thread. */
+bool upstream_load(struct upstream *up, const struct walk_part *part,
+                   const struct transfer_copy *copy, char *ret_reason,
+                   size_t reason_size);
+
+/* The options of a keyspace in the place of ours. */
+struct keyspace_options upstream_keyspace(const struct upstream *up);
+
+/* Returns the state of a transfer, LOADED only if its last byte has come. */
+enum transfer_state upstream_poll(struct upstream *up, char *ret_reason,
+                                  size_t reason_size);
+
+/* Takes the loaded keyspace, and ends the transfer. */
+struct keyspace *upstream_take(struct upstream *up,
+                               struct snapshot_stamp *ret_stamp);
+void upstream_drop(struct upstream *up);
+
+/* Goes on with bytes or a group that had no room, if there is some now. */
+void upstream_look_for_room(struct upstream *up);

@@ -10,7 +10,6 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "dial/secrets.h"
 #include "heal/merge.h"
 #include "journal/journal.h"
 #include "journal/journal_tap.h"
@@ -18,15 +17,12 @@
 #include "keyspace/gate.h"
 #include "persist/adopt.h"
 #include "persist/place.h"
-#include "replay/complete.h"
 #include "roles/figures.h"
 #include "roles/kept_role.h"
 #include "roles/outgoing.h"
 #include "roles/replication_state.h"
 
 #include <stdio.h>
-
-enum { TRANSFER_QUEUE_BYTES = 8 << 20 };
 
 /* Whether the role is still the one that the link was made for. Inside the
  * gate. */
@@ -74,36 +70,19 @@ static void
 dial_primary(void *ctx, uint64_t number, const char *host, unsigned port,
              uint64_t timeout_ms)
 {
-    struct replication *r = ctx;
+    struct replication *r = upstream_owner(ctx);
 
-    r->following.secrets_lacking = 0;
     r->following.told = false;
-    upstream_dial(&r->following.up, number, host, port, timeout_ms);
-}
-
-static bool
-send_bytes(void *ctx, uint64_t number, struct slice bytes)
-{
-    struct replication *r = ctx;
-
-    return upstream_send(&r->following.up, number, bytes);
+    upstream_dial(ctx, number, host, port, timeout_ms);
 }
 
 static void
 close_link(void *ctx, uint64_t number)
 {
-    struct replication *r = ctx;
+    struct replication *r = upstream_owner(ctx);
 
     r->following.told = false;
-    upstream_close(&r->following.up, number);
-}
-
-static void
-pause_link(void *ctx, uint64_t number, bool paused)
-{
-    struct replication *r = ctx;
-
-    upstream_pause(&r->following.up, number, paused);
+    upstream_close(ctx, number);
 }
 
 /* ---- groups -------------------------------------------------------------- */
@@ -111,7 +90,7 @@ pause_link(void *ctx, uint64_t number, bool paused)
 static void
 where(void *ctx, struct replica_place *ret_place)
 {
-    struct replication *r = ctx;
+    struct replication *r = upstream_owner(ctx);
     struct persist *persist = r->loop0->service->persist;
     struct gate *gate = replication_gate(r);
 
@@ -169,17 +148,14 @@ static enum replica_applied
 apply(void *ctx, const struct wire_piece *group, char *ret_reason,
       size_t reason_size)
 {
-    struct replication *r = ctx;
+    struct replication *r = upstream_owner(ctx);
     struct gate *gate = replication_gate(r);
     bool world = apply_needs_world(r->apply, group->value);
-    enum replica_applied applied;
+    enum replica_applied applied =
+        upstream_takes(&r->following.up, group, ret_reason, reason_size);
 
-    if (secrets_are_missing(group->value, ret_reason, reason_size)) {
-        return REPLICA_RENEW;
-    }
-    if (!service_takes_logs(r->loop0->service)) {
-        r->following.waits_for_room = true;
-        return REPLICA_LATER;
+    if (applied != REPLICA_APPLIED) {
+        return applied;
     }
     if (world) {
         gate_raise(gate, 0);
@@ -205,7 +181,7 @@ apply(void *ctx, const struct wire_piece *group, char *ret_reason,
 static void
 take_key(void *ctx, uint64_t key)
 {
-    struct replication *r = ctx;
+    struct replication *r = upstream_owner(ctx);
     struct gate *gate = replication_gate(r);
     uint64_t position;
     uint64_t sequence;
@@ -232,7 +208,7 @@ take_key(void *ctx, uint64_t key)
 static bool
 take_holdings(void *ctx, struct slice text)
 {
-    struct replication *r = ctx;
+    struct replication *r = upstream_owner(ctx);
 
     if (r->following.take_holdings == NULL) {
         return false;
@@ -244,7 +220,7 @@ take_holdings(void *ctx, struct slice text)
 static void
 chained(void *ctx)
 {
-    struct replication *r = ctx;
+    struct replication *r = upstream_owner(ctx);
 
     primary_drop_all(r->primary, "the primary above has changed");
     figures_keep_chain(r);
@@ -255,10 +231,11 @@ chained(void *ctx)
 /* Frees our data in the background. Until the new data is in place, commands on
  * keys are refused and nothing is saved. False: no memory. */
 static bool
-drop_data(struct replication *r, const struct keyspace_options *options)
+drop_data(struct replication *r)
 {
     struct service *service = r->loop0->service;
-    struct keyspace *empty = keyspace_try_new(options);
+    struct keyspace_options options = upstream_keyspace(&r->following.up);
+    struct keyspace *empty = keyspace_try_new(&options);
 
     if (empty == NULL) {
         return false;
@@ -287,8 +264,7 @@ could_fit(const struct replication *r, uint64_t bytes)
 
 /* Frees the old data if it does not fit beside the new. False: no memory. */
 static bool
-make_memory_room(struct replication *r, uint64_t bytes,
-                 const struct keyspace_options *options)
+make_memory_room(struct replication *r, uint64_t bytes)
 {
     uint64_t max = r->loop0->service->memory.maxmemory_bytes;
     uint64_t machine = machine_memory_bytes();
@@ -298,12 +274,12 @@ make_memory_room(struct replication *r, uint64_t bytes,
     if (used <= limit && bytes <= limit - used) {
         return true;
     }
-    if (r->following.secrets_lacking > 0) {
+    if (r->following.up.secrets_lacking > 0) {
         log_warn("server.replication",
                  "keeps the data, although there is no memory for both",
                  "reason=\"the new data may need hash secrets that are not "
                  "here\" missing=%u",
-                 r->following.secrets_lacking);
+                 r->following.up.secrets_lacking);
         return false;
     }
     log_warn("server.replication",
@@ -311,51 +287,33 @@ make_memory_room(struct replication *r, uint64_t bytes,
              "reason=\"no memory for both\" used=%llu coming=%llu limit=%llu",
              (unsigned long long)used, (unsigned long long)bytes,
              (unsigned long long)limit);
-    return drop_data(r, options);
-}
-
-static void
-on_transfer_poke(void *ctx)
-{
-    struct replication *r = ctx;
-
-    (void)uv_async_send(&r->poke);
+    return drop_data(r);
 }
 
 static void
 drop_transfer(struct replication *r)
 {
     persist_refuse(r->loop0->service->persist);
-    transfer_free(r->following.transfer);
-    r->following.transfer = NULL;
+    upstream_drop(&r->following.up);
 }
 
 /* Starts the thread that loads what arrives. False: it cannot be loaded. */
 static bool
 begin_transfer(struct replication *r, char *ret_reason, size_t reason_size)
 {
-    const struct wire_answer *answer = &r->following.arriving;
-    struct service *service = r->loop0->service;
-    struct transfer_options options = {
-        .keyspace = { .threads = service->threads,
-                      .databases = (unsigned)service->conf->databases },
-        .present = service->keyspace,
-        .env = &service->obey_env,
-        .completion = &complete_calls,
-        .queue_bytes = TRANSFER_QUEUE_BYTES,
-        .poke = on_transfer_poke,
-        .ctx = r
-    };
+    struct upstream *up = &r->following.up;
+    struct persist *persist = r->loop0->service->persist;
+    struct transfer_copy copy;
 
     drop_transfer(r);
-    if (make_memory_room(r, answer->bytes, &options.keyspace)) {
-        options.copy = persist_receive(service->persist);
-        r->following.transfer = transfer_new(&options);
-    }
-    if (r->following.transfer == NULL) {
-        persist_refuse(service->persist);
+    if (!make_memory_room(r, up->arriving.bytes)) {
         (void)snprintf(ret_reason, reason_size,
                        "there is no memory or no thread to load it");
+        return false;
+    }
+    copy = persist_receive(persist);
+    if (!upstream_load(up, NULL, &copy, ret_reason, reason_size)) {
+        persist_refuse(persist);
         return false;
     }
     return true;
@@ -367,7 +325,7 @@ static bool
 load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
            size_t reason_size)
 {
-    struct replication *r = ctx;
+    struct replication *r = upstream_owner(ctx);
 
     if (r->following.may_load != NULL &&
         !r->following.may_load(r->following.holdings_ctx, answer->history)) {
@@ -383,8 +341,8 @@ load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
                        (unsigned long long)answer->bytes);
         return false;
     }
-    r->following.arriving = *answer;
-    r->following.complete = false;
+    r->following.up.arriving = *answer;
+    r->following.up.complete = false;
     r->following.holds = merge_begin(r->merge, answer);
     return r->following.holds || begin_transfer(r, ret_reason, reason_size);
 }
@@ -392,40 +350,40 @@ load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
 static bool
 load_bytes(void *ctx, struct slice bytes)
 {
-    struct replication *r = ctx;
+    struct replication *r = upstream_owner(ctx);
 
     if (r->following.holds) {
         buf_append_slice(&r->following.held, bytes);
-        r->following.waits_for_room = true;
+        r->following.up.waits_for_room = true;
         return false;
     }
-    CHECK(r->following.transfer != NULL && !r->following.complete);
-    if (transfer_put(r->following.transfer, bytes)) {
-        return true;
-    }
-    r->following.waits_for_room = true;
-    return false;
+    return upstream_load_bytes(ctx, bytes);
 }
 
 static void
 load_end(void *ctx)
 {
-    struct replication *r = ctx;
+    struct replication *r = upstream_owner(ctx);
 
-    r->following.complete = true;
-    if (!r->following.holds) {
-        transfer_finish(r->following.transfer);
+    if (r->following.holds) {
+        r->following.up.complete = true;
+    } else {
+        upstream_load_end(ctx);
     }
+}
+
+static void
+forget_load(struct replication *r)
+{
+    drop_transfer(r);
+    r->following.holds = r->following.stores = false;
+    buf_free(&r->following.held);
 }
 
 static void
 load_cancel(void *ctx)
 {
-    struct replication *r = ctx;
-
-    drop_transfer(r);
-    r->following.holds = r->following.stores = false;
-    buf_free(&r->following.held);
+    forget_load(upstream_owner(ctx));
 }
 
 /* Loads what was held, and what follows. */
@@ -437,14 +395,14 @@ release_load(struct replication *r)
     r->following.holds = false;
     if (r->following.held.failed ||
         !begin_transfer(r, reason, sizeof(reason))) {
-        load_cancel(r);
+        forget_load(r);
         replica_loaded(r->replica, false, reason, replication_now_ms());
         return;
     }
-    (void)transfer_put(r->following.transfer, buf_slice(&r->following.held));
+    (void)transfer_put(r->following.up.transfer, buf_slice(&r->following.held));
     buf_free(&r->following.held);
-    if (r->following.complete) {
-        transfer_finish(r->following.transfer);
+    if (r->following.up.complete) {
+        transfer_finish(r->following.up.transfer);
     }
 }
 
@@ -454,7 +412,8 @@ adopt(struct replication *r, struct keyspace *fresh,
       const struct snapshot_stamp *stamp)
 {
     struct persist_arrival arrival = { .fresh = fresh,
-                                       .history = r->following.arriving.history,
+                                       .history =
+                                           r->following.up.arriving.history,
                                        .position = stamp->position,
                                        .sequence = stamp->sequence,
                                        .received = true };
@@ -480,21 +439,19 @@ adopt(struct replication *r, struct keyspace *fresh,
 static bool
 is_as_announced(const struct replication *r, const struct snapshot_stamp *stamp)
 {
-    return strcmp(stamp->history, r->following.arriving.history) == 0 &&
-           stamp->position >= r->following.arriving.position &&
-           stamp->sequence >= r->following.arriving.sequence;
+    return strcmp(stamp->history, r->following.up.arriving.history) == 0 &&
+           stamp->position >= r->following.up.arriving.position &&
+           stamp->sequence >= r->following.up.arriving.sequence;
 }
 
 static void
 end_load(struct replication *r)
 {
     struct snapshot_stamp stamp;
-    struct keyspace *fresh = transfer_take(r->following.transfer, &stamp);
+    struct keyspace *fresh = upstream_take(&r->following.up, &stamp);
     bool good = is_as_announced(r, &stamp);
     const char *reason = "the snapshot is not the one that was announced";
 
-    transfer_free(r->following.transfer);
-    r->following.transfer = NULL;
     if (good) {
         good = adopt(r, fresh, &stamp);
         reason = "the role has changed";
@@ -507,7 +464,7 @@ end_load(struct replication *r)
     }
     log_notice(
         "server.replication", "synchronized",
-        "history=%s position=%llu keys=%llu", r->following.arriving.history,
+        "history=%s position=%llu keys=%llu", r->following.up.arriving.history,
         (unsigned long long)stamp.position, (unsigned long long)stamp.keys);
     r->following.stores = true;
 }
@@ -528,12 +485,11 @@ look_at_transfer(struct replication *r)
 {
     char reason[STATUS_TEXT_MAX];
 
-    switch (transfer_poll(r->following.transfer, reason, sizeof(reason))) {
+    switch (upstream_poll(&r->following.up, reason, sizeof(reason))) {
     case TRANSFER_RUNS:
         break;
     case TRANSFER_LOADED:
-        if (r->following.complete && /* else further bytes fail it */
-            persist_has_received(r->loop0->service->persist)) {
+        if (persist_has_received(r->loop0->service->persist)) {
             end_load(r);
         }
         break;
@@ -556,62 +512,60 @@ following_look(struct replication *r)
     if (r->following.holds && !merge_needs_data(r->merge)) {
         release_load(r);
     }
-    if (r->following.transfer != NULL) {
+    if (r->following.up.transfer != NULL) {
         look_at_transfer(r);
     }
     if (r->following.stores) {
         end_store(r);
     }
-    if (r->following.waits_for_room && !r->following.holds &&
-        (r->following.transfer == NULL
-             ? service_takes_logs(r->loop0->service)
-             : transfer_has_room(r->following.transfer))) {
-        r->following.waits_for_room = false;
-        replica_go_on(r->replica, replication_now_ms());
+    if (!r->following.holds) {
+        upstream_look_for_room(&r->following.up);
     }
     set_link_up(r);
 }
 
-/* ---- secrets ------------------------------------------------------------- */
-
-static bool
-wants_secret(void *ctx, uint64_t fingerprint)
-{
-    struct replication *r = ctx;
-    bool wants = secrets_wants(fingerprint);
-
-    r->following.secrets_lacking += wants;
-    return wants;
-}
-
-static enum replica_learned
-learn(void *ctx, uint64_t fingerprint, const char *digits)
-{
-    struct replication *r = ctx;
-    enum replica_learned learned =
-        secrets_learn(r->loop0->service->persist, fingerprint, digits);
-
-    r->following.secrets_lacking -= learned == REPLICA_LEARNED;
-    return learned;
-}
-
-const struct replica_hooks following_hooks = { .dial = dial_primary,
-                                               .send = send_bytes,
-                                               .close = close_link,
-                                               .pause = pause_link,
-                                               .where = where,
-                                               .apply = apply,
-                                               .holdings = take_holdings,
-                                               .load_begin = load_begin,
-                                               .load_bytes = load_bytes,
-                                               .load_end = load_end,
-                                               .load_cancel = load_cancel,
-                                               .key = take_key,
-                                               .chained = chained,
-                                               .wants = wants_secret,
-                                               .learn = learn };
-
 /* ---- begin and end ------------------------------------------------------- */
+
+static void
+on_transfer_poke(void *ctx)
+{
+    struct replication *r = ctx;
+
+    (void)uv_async_send(&r->poke);
+}
+
+static const struct replica_hooks following_hooks = { .dial = dial_primary,
+                                                      .send = upstream_send,
+                                                      .close = close_link,
+                                                      .pause = upstream_pause,
+                                                      .where = where,
+                                                      .apply = apply,
+                                                      .holdings = take_holdings,
+                                                      .load_begin = load_begin,
+                                                      .load_bytes = load_bytes,
+                                                      .load_end = load_end,
+                                                      .load_cancel =
+                                                          load_cancel,
+                                                      .key = take_key,
+                                                      .chained = chained,
+                                                      .wants = upstream_wants,
+                                                      .learn = upstream_learn };
+
+struct replica *
+following_init(struct replication *r)
+{
+    struct replica_hooks hooks = following_hooks;
+
+    hooks.ctx = &r->following.up;
+    r->following.up = (struct upstream){
+        .loop0 = r->loop0,
+        .replica = replica_new(r->loop0->service->run_id, &hooks),
+        .moved = on_link,
+        .poke = on_transfer_poke,
+        .ctx = r,
+    };
+    return r->following.up.replica;
+}
 
 void
 following_begin(struct replication *r, const struct role *role, bool failover)
@@ -621,10 +575,8 @@ following_begin(struct replication *r, const struct role *role, bool failover)
                                      .failover = failover };
 
     r->epoch = role->epoch;
-    r->following.up.moved = on_link;
-    r->following.up.ctx = r;
     r->following.released_above = false;
-    r->following.waits_for_room = false;
+    r->following.up.waits_for_room = false;
     outgoing_open(r);
     log_notice("server.replication", "follows a primary", "host=%s port=%u",
                target.host, target.port);
@@ -636,8 +588,8 @@ void
 following_end(struct replication *r)
 {
     replica_stop(r->replica);
-    load_cancel(r);
-    r->following.waits_for_room = false;
+    forget_load(r);
+    r->following.up.waits_for_room = false;
     r->following.released_above = false;
     r->following.synced_once = false;
     set_link_up(r);

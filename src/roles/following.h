@@ -9,7 +9,8 @@
 
 struct replication;
 
-extern const struct replica_hooks following_hooks;
+/* Returns our side of replication, without a primary; the caller frees it. */
+struct replica *following_init(struct replication *r);
 
 /* Follows the primary of this role. failover: asks it to become the primary. */
 void following_begin(struct replication *r, const struct role *role,

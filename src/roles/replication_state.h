@@ -95,21 +95,16 @@ struct grace {
  * replication.c set at a change of role and at the start). */
 struct following {
     struct upstream up;
-    bool waits_for_room; /* in the journal or the transfer */
     /* All of our log came from our primary, which has released it: our replicas
      * may have it before our own disk has. */
     bool released_above;
     /* Has had data from a primary since it is a replica. The next primary may
      * be unreachable: the data counts as a replica's. */
     bool synced_once;
-    struct transfer *transfer;   /* NULL: no snapshot arrives */
-    struct wire_answer arriving; /* the state that the transfer is to be */
-    bool complete;               /* the transfer has all bytes */
     bool holds;      /* the snapshot waits until merge.c has saved our data */
     struct buf held; /* what has come of it */
     bool adopting;   /* persist puts the transfer in place */
     bool stores;     /* it is in place, and not on the disk yet */
-    unsigned secrets_lacking; /* of those that the primary has */
     /* Sidecar mode: takes what the primary holds of the slots. NULL: else. */
     bool (*take_holdings)(void *ctx, struct slice text);
     /* Likewise: whether the data of the primary, of this history, may replace

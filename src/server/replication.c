@@ -370,16 +370,15 @@ struct replication *
 replication_new(struct server *server)
 {
     struct replication *r = mem_zalloc(sizeof(*r));
-    struct replica_hooks following = following_hooks;
     struct primary_hooks followers = followers_hooks;
     struct service *service = &server->service;
 
     r->loop0 = &server->loop0;
-    following.ctx = followers.ctx = r;
+    followers.ctx = r;
     CHECK(pthread_mutex_init(&r->shared.mutex, NULL) == 0);
     r->backlog = backlog_new();
     r->primary = primary_new(r->backlog, &followers);
-    r->replica = replica_new(service->run_id, &following);
+    r->replica = following_init(r);
     r->merge =
         merge_new(&(struct merge_roles){ .loop0 = r->loop0,
                                          .backlog = r->backlog,
@@ -399,8 +398,6 @@ replication_new(struct server *server)
                                              .poke = poke,
                                              .ctx = r });
     r->slot_figures = slot_figures_new(service, r->pull, r->drop);
-    r->following.up =
-        (struct upstream){ .loop0 = &server->loop0, .replica = r->replica };
     service->replication = (struct replication_calls){
         .role_changed = poke,
         .want_acks = outgoing_ask,
@@ -421,7 +418,7 @@ replication_free(struct replication *r)
     if (r == NULL) {
         return;
     }
-    transfer_free(r->following.transfer);
+    upstream_drop(&r->following.up);
     buf_free(&r->following.held);
     merge_free(r->merge);
     slot_figures_free(r->slot_figures);

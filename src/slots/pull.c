@@ -38,12 +38,13 @@ pull_new(const struct pull_roles *roles)
     struct pull *pull = mem_zalloc(sizeof(*pull));
     struct replica_hooks hooks = pull_link_hooks;
 
-    hooks.ctx = pull;
+    hooks.ctx = &pull->up;
     pull->roles = *roles;
     pull->replica = replica_new(roles->loop0->service->run_id, &hooks);
     pull->up = (struct upstream){ .loop0 = roles->loop0,
                                   .replica = pull->replica,
                                   .moved = on_link,
+                                  .poke = on_link,
                                   .ctx = pull };
     return pull;
 }
@@ -54,7 +55,7 @@ pull_free(struct pull *pull)
     if (pull == NULL) {
         return;
     }
-    transfer_free(pull->transfer);
+    upstream_drop(&pull->up);
     adoption_free(pull->adoption);
     pull_log_free(pull->log);
     replica_free(pull->replica);
@@ -238,7 +239,7 @@ settle_pull(struct pull *pull)
     if (!has_reached_fence(pull)) {
         return;
     }
-    if (strcmp(pull->history, pull->arriving.history) != 0) {
+    if (strcmp(pull->history, pull->up.arriving.history) != 0) {
         end_pull(pull, false,
                  "the source fenced its slots in another history of its log");
         return;
@@ -309,7 +310,7 @@ state_of(const struct pull *pull)
     if (pull->adoption != NULL) {
         return PULL_ADOPTS;
     }
-    return pull->transfer != NULL ? PULL_LOADS : PULL_CONNECTS;
+    return pull->up.transfer != NULL ? PULL_LOADS : PULL_CONNECTS;
 }
 
 static void

@@ -6,13 +6,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/run_clock.h"
-#include "dial/secrets.h"
 #include "engine/role.h"
 #include "engine/service.h"
 #include "journal/group.h"
 #include "keyspace/exchange.h"
 #include "keyspace/gate.h"
-#include "replay/complete.h"
 #include "replay/inject.h"
 #include "slots/pull_adopt.h"
 #include "slots/pull_log.h"
@@ -20,10 +18,7 @@
 
 #include <stdio.h>
 
-enum {
-    QUEUE_BYTES = 8 << 20,
-    SLICE_NS = 500000 /* of adoption, between turns of loop 0 */
-};
+enum { SLICE_NS = 500000 /* of adoption, between turns of loop 0 */ };
 
 /* Whether the pull may write. Inside the gate: a replica's log is its
  * primary's.
@@ -34,48 +29,15 @@ may_write(const struct pull *pull)
     return !pull->roles.loop0->service->role.replica;
 }
 
-/* ---- the link ------------------------------------------------------------ */
-
-static void
-dial_source(void *ctx, uint64_t number, const char *host, unsigned port,
-            uint64_t timeout_ms)
-{
-    struct pull *pull = ctx;
-
-    upstream_dial(&pull->up, number, host, port, timeout_ms);
-}
-
-static bool
-send_bytes(void *ctx, uint64_t number, struct slice bytes)
-{
-    struct pull *pull = ctx;
-
-    return upstream_send(&pull->up, number, bytes);
-}
-
-static void
-close_link(void *ctx, uint64_t number)
-{
-    struct pull *pull = ctx;
-
-    upstream_close(&pull->up, number);
-}
-
-static void
-pause_link(void *ctx, uint64_t number, bool paused)
-{
-    struct pull *pull = ctx;
-
-    upstream_pause(&pull->up, number, paused);
-}
+/* ---- the log ------------------------------------------------------------- */
 
 static void
 where(void *ctx, struct replica_place *ret_place)
 {
-    const struct pull *pull = ctx;
+    const struct pull *pull = upstream_owner(ctx);
 
     if (pull->follows) {
-        memcpy(ret_place->history, pull->arriving.history,
+        memcpy(ret_place->history, pull->up.arriving.history,
                sizeof(ret_place->history));
         ret_place->position = pull->position;
         ret_place->sequence = pull->sequence;
@@ -95,8 +57,6 @@ chained(void *ctx)
     (void)ctx;
 }
 
-/* ---- groups -------------------------------------------------------------- */
-
 static void
 note_lag(struct pull *pull, const struct wire_piece *group)
 {
@@ -110,17 +70,15 @@ static enum replica_applied
 apply(void *ctx, const struct wire_piece *group, char *ret_reason,
       size_t reason_size)
 {
-    struct pull *pull = ctx;
+    struct pull *pull = upstream_owner(ctx);
     struct gate *gate = keyspace_gate(pull->roles.loop0->service->keyspace);
-    enum replica_applied applied = REPLICA_LATER;
+    enum replica_applied applied =
+        upstream_takes(&pull->up, group, ret_reason, reason_size);
 
-    if (secrets_are_missing(group->value, ret_reason, reason_size)) {
-        return REPLICA_RENEW;
+    if (applied != REPLICA_APPLIED) {
+        return applied;
     }
-    if (!service_takes_logs(pull->roles.loop0->service)) {
-        pull->waits_for_room = true;
-        return REPLICA_LATER;
-    }
+    applied = REPLICA_LATER;
     gate_enter(gate, 0);
     if (may_write(pull)) { /* else the pull ends soon */
         applied = pull_log_group(pull->log, group->value, pull->position,
@@ -143,23 +101,14 @@ apply(void *ctx, const struct wire_piece *group, char *ret_reason,
 /* ---- snapshots ----------------------------------------------------------- */
 
 static void
-on_transfer_poke(void *ctx)
-{
-    struct pull *pull = ctx;
-
-    pull->roles.poke(pull->roles.ctx);
-}
-
-static void
 forget_load(struct pull *pull)
 {
-    transfer_free(pull->transfer);
+    upstream_drop(&pull->up);
     adoption_free(pull->adoption);
     pull_log_free(pull->log);
-    pull->transfer = NULL;
     pull->adoption = NULL;
     pull->log = NULL;
-    pull->complete = pull->follows = pull->waits_for_room = false;
+    pull->up.complete = pull->up.waits_for_room = pull->follows = false;
     pull->durable_at = 0;
     pull->keys = pull->bytes = pull->lag_ms = 0;
 }
@@ -168,58 +117,29 @@ static bool
 load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
            size_t reason_size)
 {
-    struct pull *pull = ctx;
-    struct service *service = pull->roles.loop0->service;
-    struct transfer_options options = {
-        .keyspace = { .threads = service->threads,
-                      .databases = (unsigned)service->conf->databases },
-        .present = service->keyspace,
-        .env = &service->obey_env,
-        .completion = &complete_calls,
-        .part = &pull->part,
-        .queue_bytes = QUEUE_BYTES,
-        .poke = on_transfer_poke,
-        .ctx = pull
-    };
+    struct pull *pull = upstream_owner(ctx);
+    static const struct transfer_copy nowhere;
 
     forget_load(pull);
     pull->attempts++;
-    pull->arriving = *answer;
-    pull->transfer = transfer_new(&options);
-    if (pull->transfer == NULL) {
-        (void)snprintf(ret_reason, reason_size,
-                       "there is no memory or no thread to load it");
-    }
-    return pull->transfer != NULL;
+    pull->up.arriving = *answer;
+    return upstream_load(&pull->up, &pull->part, &nowhere, ret_reason,
+                         reason_size);
 }
 
 static bool
 load_bytes(void *ctx, struct slice bytes)
 {
-    struct pull *pull = ctx;
+    struct pull *pull = upstream_owner(ctx);
 
-    CHECK(pull->transfer != NULL && !pull->complete);
     pull->bytes += bytes.len;
-    if (transfer_put(pull->transfer, bytes)) {
-        return true;
-    }
-    pull->waits_for_room = true;
-    return false;
-}
-
-static void
-load_end(void *ctx)
-{
-    struct pull *pull = ctx;
-
-    pull->complete = true;
-    transfer_finish(pull->transfer);
+    return upstream_load_bytes(ctx, bytes);
 }
 
 static void
 load_cancel(void *ctx)
 {
-    forget_load(ctx);
+    forget_load(upstream_owner(ctx));
 }
 
 static void
@@ -234,10 +154,8 @@ static void
 begin_adoption(struct pull *pull)
 {
     struct keyspace *ks = pull->roles.loop0->service->keyspace;
-    struct keyspace *fresh = transfer_take(pull->transfer, &pull->stamp);
+    struct keyspace *fresh = upstream_take(&pull->up, &pull->stamp);
 
-    transfer_free(pull->transfer);
-    pull->transfer = NULL;
     pull->adoption = adoption_new(fresh, ks, pull->inject, &pull->slots);
 }
 
@@ -246,13 +164,11 @@ look_at_transfer(struct pull *pull)
 {
     char reason[STATUS_TEXT_MAX];
 
-    switch (transfer_poll(pull->transfer, reason, sizeof(reason))) {
+    switch (upstream_poll(&pull->up, reason, sizeof(reason))) {
     case TRANSFER_RUNS:
         break;
     case TRANSFER_LOADED:
-        if (pull->complete) {
-            begin_adoption(pull);
-        }
+        begin_adoption(pull);
         break;
     case TRANSFER_FAILED:
         fail_load(pull, reason);
@@ -307,18 +223,13 @@ adopt(struct pull *pull)
 void
 pull_link_look(struct pull *pull)
 {
-    if (pull->transfer != NULL) {
+    if (pull->up.transfer != NULL) {
         look_at_transfer(pull);
     }
     if (pull->adoption != NULL) {
         adopt(pull);
     }
-    if (pull->waits_for_room &&
-        (pull->transfer == NULL ? service_takes_logs(pull->roles.loop0->service)
-                                : transfer_has_room(pull->transfer))) {
-        pull->waits_for_room = false;
-        replica_go_on(pull->replica, run_clock_ms());
-    }
+    upstream_look_for_room(&pull->up);
 }
 
 /* ---- begin and end ------------------------------------------------------- */
@@ -348,33 +259,17 @@ pull_link_end(struct pull *pull)
     forget_load(pull);
 }
 
-static bool
-wants_secret(void *ctx, uint64_t fingerprint)
-{
-    (void)ctx;
-    return secrets_wants(fingerprint);
-}
-
-static enum replica_learned
-learn(void *ctx, uint64_t fingerprint, const char *digits)
-{
-    struct pull *pull = ctx;
-
-    return secrets_learn(pull->roles.loop0->service->persist, fingerprint,
-                         digits);
-}
-
-const struct replica_hooks pull_link_hooks = { .dial = dial_source,
-                                               .send = send_bytes,
-                                               .close = close_link,
-                                               .pause = pause_link,
+const struct replica_hooks pull_link_hooks = { .dial = upstream_dial,
+                                               .send = upstream_send,
+                                               .close = upstream_close,
+                                               .pause = upstream_pause,
                                                .where = where,
                                                .apply = apply,
                                                .load_begin = load_begin,
                                                .load_bytes = load_bytes,
-                                               .load_end = load_end,
+                                               .load_end = upstream_load_end,
                                                .load_cancel = load_cancel,
                                                .key = take_key,
                                                .chained = chained,
-                                               .wants = wants_secret,
-                                               .learn = learn };
+                                               .wants = upstream_wants,
+                                               .learn = upstream_learn };

@@ -42,14 +42,10 @@ struct pull {
     struct upstream up;
     struct slot_set slots; /* whose keys it may change here */
     struct walk_part part;
-    struct wire_answer arriving;
-    struct transfer *transfer; /* NULL: no snapshot arrives */
-    bool complete;             /* the transfer has all bytes */
     struct adoption *adoption;
     struct snapshot_stamp stamp; /* of what is adopted */
     bool follows;                /* the snapshot is in place */
     struct pull_log *log;
-    bool waits_for_room;
     uint64_t position, sequence;
     uint64_t durable_at; /* our position at the fence; 0: it is not reached */
     uint64_t keys, bytes, lag_ms;

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -395,10 +396,26 @@ store_position(const struct run *run)
     }
 }
 
+/* Returns what helps where the group itself is intact; NULL: nothing is known.
+ */
+static const char *
+advice(const char *why)
+{
+    if (strstr(why, "hash-secret-file") != NULL) {
+        return "If the secret is lost, --without-secret and the fingerprint "
+               "leave such filters out, for good";
+    }
+    if (strstr(why, err_text(ERR_DB_RANGE)) != NULL) {
+        return "The server that wrote it had more databases: raise the option "
+               "databases";
+    }
+    return NULL;
+}
+
 static bool
 refuse_group(struct run *run, uint32_t index, uint64_t offset, const char *why)
 {
-    bool lacks_secret = strstr(why, "hash-secret-file") != NULL;
+    const char *helps = advice(why);
     char path[PATH_BYTES];
 
     increment_path(run, index, path);
@@ -407,11 +424,8 @@ refuse_group(struct run *run, uint32_t index, uint64_t offset, const char *why)
                   " cannot be executed: %s. %s%s.",
                   path, run->result.manifest.sequence + run->result.groups + 1,
                   offset, why,
-                  lacks_secret ? "If the secret is lost, --without-secret and "
-                                 "the fingerprint leave such filters out, for "
-                                 "good"
-                               : "Run bloomery-check verify ",
-                  lacks_secret ? "" : run->options->journal_dir);
+                  helps != NULL ? helps : "Run bloomery-check verify ",
+                  helps != NULL ? "" : run->options->journal_dir);
 }
 
 static bool

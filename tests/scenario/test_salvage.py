@@ -89,6 +89,10 @@ def test_a_log_of_database_20_is_intact_and_stays_in_it(start_server, tmp_path):
                   ("cat", path / "journal")):
         got = check(*words)
         assert got.returncode == 0, got
+    few = subprocess.run([servers.server_binary(), "--dir", path, "--port",
+                          str(servers.free_port()), *OPTIONS, "--databases", "20"], capture_output=True,
+                         timeout=60 * servers.time_factor())
+    assert few.returncode != 0 and b"raise the option databases" in few.stderr, few
     flip_in(increment_of(path), b"flip-me")
     cards, _ = salvage(path, tmp_path / "out")
     assert cards["journal"]["failed_commands"] == 0

@@ -111,8 +111,8 @@ struct claim {
     uint64_t known; /* as in struct sidecar_ask */
     uint64_t least; /* surveyed: the lowest epoch + 1 at which it holds any */
     bool copy;    /* of a source that follows another daemon: it serves none */
-    bool old;     /* of a source that has an older state than there was: the
-                     newer one may come back, and takes over */
+    bool old;     /* of a source that has an older state than there was, or may
+                     have been: the newer one may come back, and takes over */
     bool refused; /* the daemon that we followed has refused */
     bool passed;  /* another node than that one's has owned slots since */
     bool near;    /* PULLS has nearly all; its fence waits for our disk */

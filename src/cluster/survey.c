@@ -134,7 +134,8 @@ survey_separate(struct sidecar *sidecar, struct slot_set *set)
     }
     claim->chosen =
         claim->surveyed && is_chosen(sidecar, slot_set_from(&found, 0));
-    claim->old = claim->chosen;
+    claim->old =
+        claim->chosen || (claim->surveyed && !sidecar->survey.complete);
     slot_set_foreach (&found, slot) {
         const struct sidecar_holder *holder = &sidecar->survey.found[slot];
         uint64_t known =

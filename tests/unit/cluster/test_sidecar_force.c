@@ -147,6 +147,31 @@ TEST(what_was_said_does_not_outlast_the_ownership)
 
 /* C, which is silent, has newer data than B. When it comes back the claim turns
  * to it: what clients had written at B until then would be lost. */
+/* C, which is silent, may have taken the slot and served it since. */
+TEST(clients_are_not_sent_to_a_source_while_a_server_is_silent)
+{
+    const struct sidecar_answer keys = { .kind = SIDECAR_HAS_KEYS };
+    struct holdings *of_b = mem_zalloc(sizeof(*of_b));
+    struct rig rig;
+
+    of_b->held[7] = of_b->known[7] = 2;
+    rig_init(&rig, NULL);
+    rig_poll(&rig, RIG_NODES);
+    for (int round = 0; round < 20 && !rig.pulls; round++) {
+        survey(&rig, 1, of_b, RIG_C);
+        for (size_t i = 0; i < rig.asks; i++) {
+            if (rig.ask[i].question == SIDECAR_ASK_FENCE_EMPTY) {
+                rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &keys);
+                break;
+            }
+        }
+    }
+    assert_true(rig.pulls);
+    assert_int_equal(rig.state[7], SLOT_HELD);
+    rig_fini(&rig);
+    mem_free(of_b);
+}
+
 TEST(clients_are_not_sent_to_a_source_with_an_older_state)
 {
     const struct sidecar_answer keys = { .kind = SIDECAR_HAS_KEYS };

@@ -491,6 +491,10 @@ failovers: $(SERVER) $(PEERS) ## Test failovers by Sentinels under load: make fa
 	ROUNDS=$(or $(ROUNDS),50) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_sentinel.py -k lose_nothing
 
+local-rounds: $(SERVER) $(PROBE) ## Test the promise of copies in programs: make local-rounds ROUNDS=500 [SEED=n]
+	ROUNDS=$(or $(ROUNDS),100) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
+	  $(PYTEST) tests/scenario/test_local_rounds.py
+
 cluster: $(SERVER) $(PEERS) ## Test random faults of a cluster under load: make cluster ROUNDS=50 [SEED=n]
 	ROUNDS=$(or $(ROUNDS),50) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_cluster_moves.py -k random
@@ -641,7 +645,7 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check package-check test check model converse crash replicas stops states power-loss out-of-memory simulate simulate-cluster walk handovers crossings failovers cluster pins clients fuzz coverage bench bench-all plots lint format units-check rpm deps-rpm wheel deps-wheel \
+.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check package-check test check model converse crash replicas stops states power-loss out-of-memory simulate simulate-cluster walk handovers crossings failovers local-rounds cluster pins clients fuzz coverage bench bench-all plots lint format units-check rpm deps-rpm wheel deps-wheel \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

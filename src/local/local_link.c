@@ -18,7 +18,7 @@ enum {
     DIAL_MS = 5000,
     SILENT_MS = 10000,
     LEAST_PAUSE_MS = 50,
-    MOST_PAUSE_MS = 2000,
+    MOST_PAUSE_MS = 1000,
     MOVES_MAX = 5
 };
 

@@ -76,17 +76,17 @@ is_fuller(const struct ranking_filter *a, const struct ranking_filter *b)
     return x > y || (x >= y && a->items > b->items);
 }
 
-static bool
-has(const struct ranking_board *board, uint32_t db, struct slice name)
+static const struct ranking_filter *
+find(const struct ranking_board *board, uint32_t db, struct slice name)
 {
     for (unsigned i = 0; i < board->count; i++) {
         const struct ranking_filter *filter = &board->filter[i];
 
         if (filter->db == db && slice_equal(ranking_name(filter), name)) {
-            return true;
+            return filter;
         }
     }
-    return false;
+    return NULL;
 }
 
 /* Moves the filter at this place up to where it belongs. */
@@ -101,18 +101,25 @@ rise(struct ranking_board *board, unsigned at, before_fn before)
     }
 }
 
-/* Puts a filter on the board if it belongs there. */
+/* Puts a filter on the board, unless it is there or belongs below. It has the
+ * number that the other board may know. */
 static void
-offer(struct ranking_board *board, before_fn before,
+offer(struct ranking *ranking, struct ranking_board *board, before_fn before,
       const struct ranking_filter *filter, struct slice name)
 {
+    const struct ranking_board *other =
+        board == &ranking->biggest ? &ranking->fullest : &ranking->biggest;
     unsigned at = board->count < RANKING_TOP ? board->count : RANKING_TOP - 1;
+    const struct ranking_filter *known;
 
     if ((board->count == RANKING_TOP && !before(filter, &board->filter[at])) ||
-        has(board, filter->db, name)) {
+        find(board, filter->db, name) != NULL) {
         return;
     }
+    known = find(other, filter->db, name);
     board->filter[at] = *filter;
+    board->filter[at].number =
+        known != NULL ? known->number : ++ranking->numbered;
     board->filter[at].name_len = name.len;
     memcpy(board->filter[at].name, name.data, name.len);
     board->count = at + 1;
@@ -180,8 +187,8 @@ visit(void *ctx, const struct entry *entry, uint64_t expires_at_ms)
     filter.db = at->ranking->db;
     filter.rate = NO_RATE; /* refresh() measures it */
     filter.name_len = 0;
-    offer(&at->ranking->biggest, is_bigger, &filter, name);
-    offer(&at->ranking->fullest, is_fuller, &filter, name);
+    offer(at->ranking, &at->ranking->biggest, is_bigger, &filter, name);
+    offer(at->ranking, &at->ranking->fullest, is_fuller, &filter, name);
     return true;
 }
 

@@ -30,6 +30,7 @@ enum {
 };
 
 struct ranking_filter {
+    uint64_t number; /* which it has on both boards, as long as it is there */
     uint32_t db, layers;
     enum bloom_kind kind;
     uint64_t items, capacity, bytes;
@@ -47,9 +48,10 @@ struct ranking_board {
 
 struct ranking {
     struct ranking_board biggest, fullest;
-    uint64_t rounds; /* that are complete */
-    uint64_t seen;   /* keys in the present round */
-    uint32_t db;     /* where it goes on */
+    uint64_t numbered; /* the last number */
+    uint64_t rounds;   /* that are complete */
+    uint64_t seen;     /* keys in the present round */
+    uint32_t db;       /* where it goes on */
     uint64_t cursor;
 };
 

@@ -18,7 +18,9 @@
 #include "persist/persist_info.h"
 
 #include <bloomery_version.h>
+#include <limits.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum { BUCKETS_A_GROUP = 8 /* of 32 for each doubling of the time */ };
 
@@ -44,8 +46,16 @@ put_server(const struct service *service, struct json *to,
            const struct persist_info *persist)
 {
     struct info_process process;
+    char host[HOST_NAME_MAX + 1];
 
     info_process_get(service, &process);
+    if (gethostname(host, sizeof(host)) == 0) {
+        host[HOST_NAME_MAX] = '\0';
+        json_text(to, "host", slice_of(host));
+    }
+    json_count(to, "port",
+               (uint64_t)(service->conf->port > 0 ? service->conf->port
+                                                  : service->conf->tls_port));
     json_text(to, "version", slice_lit(BLOOMERY_VERSION));
     json_text(to, "dialect",
               slice_of(dialect_is_redis(service) ? "redis" : "valkey"));
@@ -149,15 +159,9 @@ put_commands(const struct service *service, struct json *to)
 static void
 put_latency(const struct service *service, struct json *to)
 {
-    struct stats_histogram all = { 0 }, one;
+    struct stats_histogram all;
 
-    for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
-        if (stats_sum_spread(service->stats, id, &one)) {
-            for (unsigned b = 0; b < STATS_BUCKETS; b++) {
-                all.bucket[b] += one.bucket[b];
-            }
-        }
-    }
+    (void)stats_sum_spreads(service->stats, &all);
     json_open(to, "latency_ns", '[');
     for (unsigned b = 0; b < STATS_BUCKETS; b += BUCKETS_A_GROUP) {
         uint64_t count = 0;
@@ -173,6 +177,47 @@ put_latency(const struct service *service, struct json *to)
         }
     }
     json_close(to, ']');
+}
+
+static void
+put_time(struct json *to, uint64_t ns)
+{
+    if (ns > 0) {
+        json_count(to, NULL, ns);
+    } else {
+        json_null(to, NULL);
+    }
+}
+
+/* Three arrays, the oldest point first; a point without figures is null. */
+static void
+put_trend(struct json *to, const struct trend *trend)
+{
+    json_open(to, "trend", '{');
+    json_count(to, "every_s", TREND_EVERY_S);
+    json_count(to, "points", TREND_POINTS);
+    json_open(to, "ops", '[');
+    for (unsigned i = 0; i < trend->count; i++) {
+        double per_second = trend_at(trend, i)->per_second;
+
+        if (per_second < 0) {
+            json_null(to, NULL);
+        } else {
+            json_number(to, NULL, per_second);
+        }
+    }
+    json_close(to, ']');
+    json_open(to, "p50_ns", '[');
+    for (unsigned i = 0; i < trend->count; i++) {
+        put_time(to, trend_at(trend, i)->p50_ns);
+    }
+    json_close(to, ']');
+    json_open(to, "p99_ns", '[');
+    for (unsigned i = 0; i < trend->count; i++) {
+        put_time(to, trend_at(trend, i)->p99_ns);
+    }
+    json_close(to, ']');
+    json_close(to, '}');
 }
 
 /* ---- persistence and replication ----------------------------------------- */
@@ -370,6 +415,7 @@ put_board(struct json *to, const char *name, const struct ranking_board *board,
         const struct ranking_filter *filter = &board->filter[i];
 
         json_open(to, NULL, '{');
+        json_count(to, "number", filter->number);
         if (names) {
             json_text(to, "name", ranking_name(filter));
         }
@@ -404,8 +450,8 @@ put_ranking(struct json *to, const struct ranking *ranking, bool names)
 }
 
 void
-live_write(const struct service *service, const struct ranking *ranking,
-           bool names, struct buf *text)
+live_write(const struct service *service, const struct live *live,
+           struct buf *text)
 {
     struct json to = { .text = text };
     struct persist_info persist;
@@ -418,10 +464,11 @@ live_write(const struct service *service, const struct ranking *ranking,
     put_memory(service, &to);
     put_commands(service, &to);
     put_latency(service, &to);
+    put_trend(&to, live->trend);
     put_persistence(&to, &persist);
     put_replication(service, &to, persist.journal.appended);
     put_cluster(service, &to);
-    put_ranking(&to, ranking, names);
+    put_ranking(&to, live->ranking, live->names);
     json_close(&to, '}');
     buf_append(text, "\n", 1);
 }

@@ -206,6 +206,24 @@ stats_sum_spread(const struct stats *stats, unsigned command,
     return ret_histogram->count > 0;
 }
 
+bool
+stats_sum_spreads(const struct stats *stats,
+                  struct stats_histogram *ret_histogram)
+{
+    struct stats_histogram one;
+
+    *ret_histogram = (struct stats_histogram){ 0 };
+    for (unsigned c = 0; c < stats->commands; c++) {
+        if (stats_sum_spread(stats, c, &one)) {
+            ret_histogram->count += one.count;
+            for (unsigned b = 0; b < STATS_BUCKETS; b++) {
+                ret_histogram->bucket[b] += one.bucket[b];
+            }
+        }
+    }
+    return ret_histogram->count > 0;
+}
+
 uint64_t
 stats_bucket_end_ns(unsigned bucket)
 {

@@ -139,6 +139,10 @@ struct stats_histogram {
 bool stats_sum_spread(const struct stats *stats, unsigned command,
                       struct stats_histogram *ret_histogram);
 
+/* Likewise for all commands together. */
+bool stats_sum_spreads(const struct stats *stats,
+                       struct stats_histogram *ret_histogram);
+
 /* Returns the time that `percent` of the calls did not exceed, rounded up to
  * the end of a bucket. */
 uint64_t stats_percentile_ns(const struct stats_histogram *histogram,

@@ -14,6 +14,7 @@
 #include "measure/sampler.h"
 #include "persist/figures.h"
 #include "server/server_state.h"
+#include "server/web.h"
 
 enum { US = 1000 }; /* in ns */
 
@@ -57,6 +58,7 @@ watch_tick(struct server *server)
     warn_of_memory(server);
     warn_of_clock(server);
     sampler_run(service->sampler, clock_mono_ns());
+    web_tick(server->web);
     sync_ns = journal_take_longest_sync_ns(persist_journal(server->persist));
     if (sync_ns > 0) {
         slow_event(service, LATENCY_AOF_FSYNC, sync_ns);

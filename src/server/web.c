@@ -7,6 +7,7 @@
 #include "command/rows.h"
 #include "engine/refusal.h"
 #include "info/info.h"
+#include "info/info_put.h"
 #include "info/live.h"
 #include "info/readiness.h"
 #include "info/scrape.h"
@@ -35,6 +36,7 @@ struct web {
     struct kept status;
     struct kept ready; /* why it is not ready; empty: it is */
     struct ranking ranking;
+    struct trend trend;
     char policy[512]; /* of the page that is being sent */
 };
 
@@ -105,7 +107,11 @@ write_status(struct web *web, struct buf *text)
     if (!atomic_load(&service->loading) && !atomic_load(&service->absent)) {
         ranking_step(&web->ranking, service->keyspace, 0, clock_wall_ms());
     }
-    live_write(service, &web->ranking, service->conf->metrics_show_keys, text);
+    live_write(service,
+               &(struct live){ .ranking = &web->ranking,
+                               .trend = &web->trend,
+                               .names = service->conf->metrics_show_keys },
+               text);
     gate_leave(gate, 0);
 }
 
@@ -279,6 +285,25 @@ web_start(struct web *web)
         http_start(&web->http, &server->loops[0], answer_path, web);
         server->listeners.http = &web->http;
     }
+}
+
+void
+web_tick(struct web *web)
+{
+    const struct service *service = &web->server->service;
+    uint64_t now_ns = clock_mono_ns();
+    struct gate *gate = keyspace_gate(service->keyspace);
+    struct stats_histogram times;
+
+    if (web->server->listeners.http == NULL ||
+        !trend_is_due(&web->trend, now_ns)) {
+        return;
+    }
+    gate_enter(gate, 0);
+    (void)stats_sum_spreads(service->stats, &times);
+    trend_take(&web->trend, now_ns, info_put_metric_value(METRIC_COMMANDS),
+               &times);
+    gate_leave(gate, 0);
 }
 
 void

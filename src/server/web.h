@@ -15,6 +15,9 @@ struct web;
 struct web *web_new(struct server *server);
 void web_free(struct web *web); /* NULL is fine */
 
+/* Adds to the curves that the page shows, when it is time. Each 100 ms. */
+void web_tick(struct web *web);
+
 /* Begins to serve, before the listeners start; ends, while the loop turns. */
 void web_start(struct web *web);
 void web_stop(struct web *web);

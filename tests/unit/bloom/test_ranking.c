@@ -163,3 +163,31 @@ TEST(ranking_measures_no_filter_of_very_many_layers)
     assert_true(ranking.biggest.filter[0].rate < 0);
     rig_free(rig);
 }
+
+TEST(a_filter_has_one_number_on_both_boards_and_no_other_has_it)
+{
+    struct rig *rig = rig_new();
+    static struct ranking ranking;
+
+    for (int i = 0; i < 40; i++) {
+        run(rig, "BF.RESERVE k%d 0.01 %d", i, 100 + 37 * i % 400);
+        run(rig, "BF.MADD k%d a b c d e f g h", i);
+        step(rig, &ranking);
+    }
+    step(rig, &ranking);
+    assert_int_equal(ranking.biggest.count, RANKING_TOP);
+    for (unsigned i = 0; i < RANKING_TOP; i++) {
+        const struct ranking_filter *a = &ranking.biggest.filter[i];
+
+        assert_in_range(a->number, 1, ranking.numbered);
+        for (unsigned j = 0; j < RANKING_TOP; j++) {
+            const struct ranking_filter *b = &ranking.fullest.filter[j];
+            const struct ranking_filter *c = &ranking.biggest.filter[j];
+
+            assert_int_equal(a->number == b->number,
+                             slice_equal(ranking_name(a), ranking_name(b)));
+            assert_int_equal(a->number == c->number, i == j);
+        }
+    }
+    rig_free(rig);
+}

@@ -7,6 +7,18 @@
 
 #include "sidecar.h"
 
+static struct trend trend;
+
+static void
+write_live(const struct rig *rig, const struct ranking *ranking, bool names,
+           struct buf *text)
+{
+    live_write(
+        &rig->service,
+        &(struct live){ .ranking = ranking, .trend = &trend, .names = names },
+        text);
+}
+
 static struct ranking_filter
 filter_of(const char *name)
 {
@@ -31,15 +43,15 @@ TEST(names_are_written_only_if_they_may_be_shown)
 
     ranking.biggest.filter[0] = filter_of("k<1>");
     ranking.biggest.count = 1;
-    live_write(&rig->service, &ranking, true, &text);
+    write_live(rig, &ranking, true, &text);
     buf_append(&text, "", 1);
-    assert_non_null(
-        strstr(text.data,
-               "\"biggest\":[{\"name\":\"k<1>\",\"db\":2,\"kind\":\"native\","
-               "\"layers\":3,\"items\":5,\"capacity\":10,\"bytes\":999,"
-               "\"asked_rate\":0.01,\"rate\":null}],\"fullest\":[]"));
+    assert_non_null(strstr(
+        text.data, "\"biggest\":[{\"number\":0,\"name\":\"k<1>\",\"db\":2,"
+                   "\"kind\":\"native\","
+                   "\"layers\":3,\"items\":5,\"capacity\":10,\"bytes\":999,"
+                   "\"asked_rate\":0.01,\"rate\":null}],\"fullest\":[]"));
     text.len = 0;
-    live_write(&rig->service, &ranking, false, &text);
+    write_live(rig, &ranking, false, &text);
     buf_append(&text, "", 1);
     assert_null(strstr(text.data, "k<1>"));
     assert_non_null(strstr(text.data, "\"names\":false"));
@@ -56,7 +68,7 @@ TEST(latency_counts_all_calls)
     stats_set_spreads(rig->service.stats, true);
     stats_lasted(rig->worker->stats, CMD_ID_PING, 2, 1031);
     stats_lasted(rig->worker->stats, CMD_ID_ECHO, 3, 1031);
-    live_write(&rig->service, &ranking, false, &text);
+    write_live(rig, &ranking, false, &text);
     buf_append(&text, "", 1);
     assert_non_null(strstr(text.data, "\"latency_ns\":[[1031,5]]"));
     buf_free(&text);
@@ -82,12 +94,12 @@ TEST(the_cluster_is_there_in_sidecar_mode_only)
     struct buf text = { 0 };
     struct sidecar_rig sidecar;
 
-    live_write(&rig->service, &ranking, false, &text);
+    write_live(rig, &ranking, false, &text);
     buf_append(&text, "", 1);
     assert_null(strstr(text.data, "\"cluster\""));
     sidecar_rig_init(&sidecar, rig);
     text.len = 0;
-    live_write(&rig->service, &ranking, false, &text);
+    write_live(rig, &ranking, false, &text);
     buf_append(&text, "", 1);
     assert_non_null(strstr(text.data,
                            "\"up\":false,\"lease_ms\":1000,\"lease_left_ms\":0,"
@@ -102,7 +114,7 @@ TEST(the_cluster_is_there_in_sidecar_mode_only)
     /* Before the neighbour was read there are no slots. */
     sidecar.cluster.view = NULL;
     text.len = 0;
-    live_write(&rig->service, &ranking, false, &text);
+    write_live(rig, &ranking, false, &text);
     buf_append(&text, "", 1);
     assert_non_null(strstr(text.data, "\"leases_lost\":5,\"transfers\":{"));
     buf_free(&text);

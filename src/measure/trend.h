@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The last ten minutes, as points of five seconds: so the status page has its
+ * curves at once, and all who look see the same. Loop 0.
+ */
+#pragma once
+
+#include "measure/stats.h"
+
+enum { TREND_POINTS = 120, TREND_EVERY_S = 5 };
+
+struct trend_point {
+    double per_second;       /* commands; below 0: nobody looked */
+    uint64_t p50_ns, p99_ns; /* 0: no call was timed */
+};
+
+struct trend {
+    struct trend_point point[TREND_POINTS]; /* a ring */
+    unsigned count, next;
+    uint64_t at_ns; /* of the last point; 0: there was none */
+    uint64_t commands;
+    struct stats_histogram times;
+};
+
+/* Returns whether the next point is due. */
+bool trend_is_due(const struct trend *trend, uint64_t now_ns);
+
+/* Adds a point out of the sums so far, which CONFIG RESETSTAT makes smaller. */
+void trend_take(struct trend *trend, uint64_t now_ns, uint64_t commands,
+                const struct stats_histogram *times);
+
+/* Returns a point, of which the first is the oldest. */
+const struct trend_point *trend_at(const struct trend *trend, unsigned i);

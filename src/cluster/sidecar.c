@@ -23,12 +23,6 @@
 
 /* ---- life ---------------------------------------------------------------- */
 
-static void *
-slots_of(size_t size)
-{
-    return mem_zalloc(CLUSTER_SLOTS * size);
-}
-
 struct sidecar *
 sidecar_new(const struct sidecar_hooks *hooks, const struct holdings *start)
 {
@@ -37,15 +31,10 @@ sidecar_new(const struct sidecar_hooks *hooks, const struct holdings *start)
     sidecar->hooks = *hooks;
     sidecar->own = mem_alloc(sizeof(*sidecar->own));
     *sidecar->own = *start;
-    sidecar->slots = slots_of(sizeof(*sidecar->slots));
-    sidecar->state = slots_of(sizeof(*sidecar->state));
-    sidecar->ask_source = slots_of(sizeof(*sidecar->ask_source));
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        struct sidecar_slot *at = &sidecar->slots[slot];
-
-        at->owner_before = at->source = at->comer = at->forced_from = PEER_NONE;
-        slot_set_add(&sidecar->in[PHASE_AWAY], slot);
-    }
+    sidecar_slots_init(sidecar);
+    sidecar->state = mem_zalloc(CLUSTER_SLOTS * sizeof(*sidecar->state));
+    sidecar->ask_source =
+        mem_zalloc(CLUSTER_SLOTS * sizeof(*sidecar->ask_source));
     sidecar_peers_init(sidecar);
     survey_init(sidecar);
     return sidecar;

@@ -27,6 +27,18 @@ sidecar_ask(struct sidecar *sidecar, struct sidecar_ask ask)
     return ask.number;
 }
 
+void
+sidecar_slots_init(struct sidecar *sidecar)
+{
+    sidecar->slots = mem_zalloc(CLUSTER_SLOTS * sizeof(*sidecar->slots));
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        struct sidecar_slot *at = &sidecar->slots[slot];
+
+        at->owner_before = at->source = at->comer = at->forced_from = PEER_NONE;
+    }
+    slot_set_add_range(&sidecar->in[PHASE_AWAY], 0, CLUSTER_SLOTS - 1);
+}
+
 /* Whether what is here of a slot that enters this phase is the newest. */
 static bool
 is_newest(enum slot_phase phase, bool before)

@@ -251,6 +251,9 @@ uint64_t sidecar_epoch(const struct sidecar *sidecar);
 /* Sends a question, whose number and epoch it sets. Returns the number. */
 uint64_t sidecar_ask(struct sidecar *sidecar, struct sidecar_ask ask);
 
+/* Makes the slots, which are AWAY. */
+void sidecar_slots_init(struct sidecar *sidecar);
+
 /* Has the slot enter a phase, which may be its own. What is here of a slot is
  * the newest from when it is served, or its owner's daemon has come, until it
  * is ours, or nothing to do with us. */

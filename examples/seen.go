@@ -17,11 +17,12 @@ func main() {
 	ctx := context.Background()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + os.Args[1]})
 	err := client.BFReserve(ctx, "seen", 0.001, 1000000).Err()
-	if err != nil && !strings.Contains(err.Error(), "exists") {
+	if err == nil || strings.Contains(err.Error(), "exists") {
+		err = client.BFMAdd(ctx, "seen", "alice", "bob").Err()
+	}
+	if err != nil {
 		panic(err)
 	}
-
-	client.BFMAdd(ctx, "seen", "alice", "bob")
 	found, err := client.BFMExists(ctx, "seen", "alice", "carol").Result()
 	if err != nil {
 		panic(err)

@@ -107,7 +107,10 @@ def at_noon(lines):
     return [line.replace("2026-11-20T12:00:00Z", now) for line in lines]
 
 
-def before(block):
+def before(name, block):
+    """Each example of commands.md works alone, on a server without keys."""
+    if name == "packaging/doc/commands.md":
+        return SERVER[:1]
     return next((lines for words, lines in BEFORE.items() if words in block),
                 SERVER)
 
@@ -149,7 +152,7 @@ def patient(command, printed):
     "name,block", BLOCKS,
     ids=["%s-%d" % (name, at) for at, (name, _) in enumerate(BLOCKS)])
 def test_it_prints_the_documented_output(tmp_path, name, block):
-    first, wanted = before(block), here(block)
+    first, wanted = before(name, block), here(block)
     got = documents.type_in(tmp_path, at_noon(
         first + [patient(command, printed) for command, printed in wanted]))
     assert all(status == 0 for status, _ in got[:len(first)]), got

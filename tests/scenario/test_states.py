@@ -6,7 +6,7 @@
 import os
 import random
 
-from lib import crash, states, states_rows  # noqa: F401
+from lib import crash, states, states_ring, states_rows  # noqa: F401
 
 # Cells at a time: they mostly wait.
 WORKERS = 4

@@ -72,6 +72,7 @@ BEFORE = {
     "--ping conf": SERVER,
     "bloomery-load export": BACK,
     "make deps run": ["bloomery-server"],
+    "examples/local.c": SERVER,
     "make library": [],
     "6379": SOURCE,
     "examples/send-new.c": ["make library"] + SERVER,

@@ -15,7 +15,7 @@
 
 enum {
     VALUE_MAX_BYTES = 64 * 1024 * 1024, /* of a push; a piece has 256 KiB */
-    DIAL_MS = 5000,
+    DIAL_MS = 2500,
     SILENT_MS = 10000,
     LEAST_PAUSE_MS = 50,
     MOST_PAUSE_MS = 1000,

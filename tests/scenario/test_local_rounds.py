@@ -50,8 +50,12 @@ class SlowLink:
         while not self.over:
             try:
                 near = self.listener.accept()[0]
+            except OSError:
+                return
+            try:
                 far = socket.create_connection(("127.0.0.1", self.target), 5)
             except OSError:
+                near.close()
                 continue
             for one, other, pause in ((near, far, 0.002), (far, near, 0.2)):
                 threading.Thread(target=self.forward, args=(one, other, pause),
@@ -183,11 +187,11 @@ class Round:
         sent = time.monotonic()
         said = self.conn.call("BF.MADD", "k", *items)
         acknowledged = time.monotonic()
-        assert len(said) == count
-        if any(isinstance(one, resp.Error) for one in said):
-            return # a full filter
         self.number_of_items += count
-        self.items.added.extend((sent, acknowledged, one) for one in items)
+        # A full filter answers the rest with one error.
+        self.items.added.extend((sent, acknowledged, item)
+                                for item, one in zip(items, said)
+                                if not isinstance(one, resp.Error))
 
     # ---- faults ------------------------------------------------------------
 

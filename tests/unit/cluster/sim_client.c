@@ -174,6 +174,9 @@ is_cut_off(int at, unsigned slot)
     if (sim.safe) {
         return false;
     }
+    if (owner == SIM_NOBODY) {
+        return !is_informed(at);
+    }
     return at == owner ? sim.daemon[at].state[slot] == SLOT_LEAVING
                        : !(sim_is_calm(at, owner) && is_informed(at));
 }

@@ -7,7 +7,8 @@
  * see). When all is healed, every slot must be served again.
  *
  * BLOOMERY_ROUNDS=100 runs 100 times as many worlds, BLOOMERY_SIM=<number> one,
- * with all that happens.
+ * with all that happens; with BLOOMERY_DISOWNS=1 one whose slots may have no
+ * owner for a while.
  */
 #include "../test.h"
 #include "base/log.h"
@@ -98,6 +99,35 @@ move_without_epoch(void)
     move_at(to, sim_newest()->member[to].epoch);
 }
 
+/* Some slots are nobody's for a while: DELSLOTS at all nodes. */
+static void
+disown(void)
+{
+    struct sim_version *version = sim_change_cluster();
+
+    for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
+        if (sim_below(4) == 0) {
+            version->owner[slot] = SIM_NOBODY;
+        }
+    }
+    sim_tell("nobody owns some slots");
+}
+
+/* They are somebody's again: ADDSLOTS, which raises no epoch. */
+static void
+own_all(void)
+{
+    struct sim_version *version = sim_change_cluster();
+    int to = some_primary();
+
+    for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
+        if (version->owner[slot] == SIM_NOBODY) {
+            version->owner[slot] = to;
+        }
+    }
+    sim_tell("slots without an owner are of %d", to);
+}
+
 /* All slots of a primary move to another one, and it follows that with its
  * replicas. */
 static void
@@ -181,7 +211,9 @@ static bool
 all_is_served(void)
 {
     for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
-        if (!sim_serves(sim_newest()->owner[slot], slot)) {
+        int owner = sim_newest()->owner[slot];
+
+        if (owner == SIM_NOBODY || !sim_serves(owner, slot)) {
             return false;
         }
     }
@@ -548,9 +580,15 @@ make_fault(void)
         empty_node,
         fail_over_in_a_pull,
         empty_some_daemon,
+        disown, /* only worlds that disown get these */
+        disown,
+        own_all,
+        own_all,
+        own_all,
     };
+    size_t count = sizeof(faults) / sizeof(faults[0]) - (sim.disowns ? 0 : 5);
 
-    faults[sim_below(sizeof(faults) / sizeof(faults[0]))]();
+    faults[sim_below(count)]();
     sim.faults++;
 }
 
@@ -589,6 +627,9 @@ heal(void)
             sim.daemon[i].up_at_ms = sim.now_ms;
         }
     }
+    if (sim.disowns) {
+        own_all();
+    }
     do {
         sim_run_ms();
         if (sim.now_ms % 10000 == 0) {
@@ -599,11 +640,12 @@ heal(void)
 }
 
 static void
-run_world(uint64_t number, bool told)
+run_world(uint64_t number, bool told, bool disowns)
 {
     uint64_t fault_ms = 60 + number % 1000;
 
     sim_begin(number * UINT64_C(0x9E3779B97F4A7C15), told);
+    sim.disowns = disowns;
     while (sim.now_ms < FAULTS_MS) {
         sim_run_ms();
         run_side_cut();
@@ -640,12 +682,13 @@ TEST(no_item_is_missed_and_every_slot_is_served_again)
     const char *only = getenv("BLOOMERY_SIM");
     uint64_t worlds = only != NULL ? 1 : WORLDS * test_rounds();
     uint64_t first = only != NULL ? strtoull(only, NULL, 0) : first_world();
+    bool disowns = only != NULL && getenv("BLOOMERY_DISOWNS") != NULL;
     uint64_t sums[13] = { 0 };
 
     log_set_level(only != NULL ? LOG_INFO : (enum log_level)CONF_LOG_NOTHING);
     for (uint64_t i = 0; i < worlds; i++) {
         (void)printf("\rBLOOMERY_SIM=%#" PRIx64, first + i);
-        run_world(first + i, only != NULL);
+        run_world(first + i, only != NULL, disowns);
         sums[0] += sim.writes;
         sums[1] += sim.refused;
         sums[2] += sim.split;
@@ -672,10 +715,27 @@ TEST(no_item_is_missed_and_every_slot_is_served_again)
         " directories removed, %" PRIu64 " times data chosen\n",
         worlds, sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6],
         sums[7], sums[8], sums[9], sums[10], sums[11], sums[12]);
-    sim_phases_print();
     assert_true(sums[0] > worlds * 100 &&
                 (only != NULL ||
                  (sums[8] > 0 && sums[9] > 0 && sums[10] > 0 && sums[12] > 0)));
+}
+
+/* Their holders serve them until somebody owns them again. This prints the ways
+ * from phase to phase of the worlds of both tests. */
+TEST(slots_that_nobody_owned_for_a_while_are_served_again)
+{
+    uint64_t worlds =
+        getenv("BLOOMERY_SIM") != NULL ? 0 : SMALL_WORLDS / 2 * test_rounds();
+    uint64_t first = first_world();
+
+    log_set_level((enum log_level)CONF_LOG_NOTHING);
+    for (uint64_t i = 0; i < worlds; i++) {
+        (void)printf("\rBLOOMERY_DISOWNS=1 BLOOMERY_SIM=%#" PRIx64, first + i);
+        run_world(first + i, false, true);
+        sim_end();
+    }
+    (void)printf("\n");
+    sim_phases_print();
 }
 
 /* The directory of a primary is removed when its replica, whose node follows
@@ -683,9 +743,11 @@ TEST(no_item_is_missed_and_every_slot_is_served_again)
 TEST(a_copy_goes_by_what_was_said_a_moment_ago)
 {
     log_set_level((enum log_level)CONF_LOG_NOTHING);
-    run_world(UINT64_C(0x491ce4ab21f8e984), false); /* it leaves its primary */
+    run_world(UINT64_C(0x491ce4ab21f8e984), false,
+              false); /* it leaves its primary */
     sim_end();
-    run_world(UINT64_C(0x6fd93d7c0d2ed80), false); /* and copies another one */
+    run_world(UINT64_C(0x6fd93d7c0d2ed80), false,
+              false); /* and copies another one */
     sim_end();
 }
 

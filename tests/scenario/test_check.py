@@ -128,7 +128,8 @@ class Data:
 def fill(path):
     def run(work, *keys):
         server = servers.Server("--dir", path, "--appendonly", "yes",
-                                "--appendfsync", "always", "--bf.bloom-use-random-seed", "yes")
+                                "--appendfsync", "always", "--bf.bloom-use-random-seed",
+                                "yes", "--auto-aof-rewrite-percentage", "0")
         try:
             with server.conn() as conn:
                 work(conn)
@@ -267,7 +268,8 @@ def test_info_prints_the_header(data):
 
 def test_positions_are_those_of_the_server(data, start_server):
     end = card(cards(data.journal), "journal")
-    server = start_server("--dir", data.path, "--appendonly", "yes")
+    server = start_server("--dir", data.path, "--appendonly", "yes",
+                          "--auto-aof-rewrite-percentage", "0")
     with server.conn() as conn:
         conn.call("SAVE")
     server.stop()

@@ -44,7 +44,8 @@ def test_a_filter_that_does_not_fit_is_refused(server, command, limit):
         assert conn.call("DBSIZE") == 0
         assert figures(conn)["bf_bloom_num_objects"] == "0"
         assert abs(int(figures(conn)["used_memory"]) - int(used)) < 1 << 20
-        assert server.rss() - before < (1 << 20) * servers.time_factor()
+        # A huge page or two may come.
+        assert server.rss() - before < (5 << 20) * servers.time_factor()
         assert conn.call("BF.ADD", "k", "a") == 1
 
 

@@ -14,8 +14,6 @@
 #include "core/parts.h"
 #include "journal/group.h"
 #include "keyspace/scan.h"
-#include "proto/compose.h"
-#include "proto/inline.h"
 #include "snapshot/snapshot_whole.h"
 #include "target.h"
 
@@ -25,7 +23,6 @@
 
 enum {
     TEXT_MAX = 8192,
-    WORDS_MAX = 64,
     DIGITS_MAX = 5, /* of a figure that may cost memory */
     BYTES_MAX = 1 << 20,
     REASON_MAX = 256,
@@ -55,40 +52,12 @@ is_costly(const struct slice *words, size_t count)
     return false;
 }
 
-static void
-put_command(struct buf *out, struct slice line)
-{
-    struct arena arena = { 0 };
-    struct slice words[WORDS_MAX];
-
-    if (inline_split(line, &arena) == OK && arena.count > 0 &&
-        arena.count <= WORDS_MAX) {
-        arena_slices(&arena, words);
-        if (!is_costly(words, arena.count)) {
-            compose_command(out, words, arena.count);
-        }
-    }
-    arena_fini(&arena);
-}
-
 /* Cuts the next group off the text. False: there is none. */
 static bool
 next_group(struct slice *text, struct buf *ret_commands)
 {
     ret_commands->len = 0;
-    while (text->len > 0) {
-        const char *lf = memchr(text->data, '\n', text->len);
-        struct slice line = { text->data, lf != NULL ? (size_t)(lf - text->data)
-                                                     : text->len };
-
-        text->data += line.len + (lf != NULL);
-        text->len -= line.len + (lf != NULL);
-        if (slice_is_word(line, "-")) {
-            break;
-        }
-        put_command(ret_commands, line);
-    }
-    return ret_commands->len > 0 || text->len > 0;
+    return fuzz_next_group(text, is_costly, ret_commands);
 }
 
 /* ---- what a world has ---------------------------------------------------- */

@@ -12,7 +12,6 @@
 #include "heal/merge_read.h"
 #include "proto/batch.h"
 #include "proto/compose.h"
-#include "proto/inline.h"
 #include "proto/scan.h"
 #include "target.h"
 
@@ -22,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXT_MAX = 8192, WORDS_MAX = 64, REFUSALS_MAX = 32, KEPT_MAX = 2048 };
+enum { TEXT_MAX = 8192, REFUSALS_MAX = 32, KEPT_MAX = 2048 };
 
 static char path[] = "/tmp/bloomery-heal-XXXXXX";
 static const char history[] = "0123456789abcdef0123456789abcdef01234567";
@@ -46,20 +45,6 @@ open_dir(void)
 }
 
 /* ---- from lines to a file ------------------------------------------------ */
-
-static void
-put_command(struct buf *out, struct slice line)
-{
-    struct arena arena = { 0 };
-    struct slice words[WORDS_MAX];
-
-    if (inline_split(line, &arena) == OK && arena.count > 0 &&
-        arena.count <= WORDS_MAX) {
-        arena_slices(&arena, words);
-        compose_command(out, words, arena.count);
-    }
-    arena_fini(&arena);
-}
 
 static void
 seal(struct buf *out, size_t begin, uint64_t sequence)
@@ -89,21 +74,9 @@ put_file(struct slice text, struct buf *out)
     buf_append(out, line, sizeof(line));
     while (text.len > 0) {
         size_t begin = out->len;
-        bool ends = false;
 
         compose_command(out, select, 2);
-        while (text.len > 0 && !ends) {
-            const char *lf = memchr(text.data, '\n', text.len);
-            size_t len = lf != NULL ? (size_t)(lf - text.data) : text.len;
-            struct slice word = { text.data, len };
-
-            text.data += len + (lf != NULL);
-            text.len -= len + (lf != NULL);
-            ends = slice_is_word(word, "-");
-            if (!ends) {
-                put_command(out, word);
-            }
-        }
+        (void)fuzz_next_group(&text, NULL, out);
         seal(out, begin, ++sequence);
     }
 }

@@ -15,7 +15,6 @@
 #include "measure/sampler.h"
 #include "measure/stats.h"
 #include "proto/compose.h"
-#include "proto/inline.h"
 #include "replay/inject.h"
 #include "slots/pull_log.h"
 #include "target.h"
@@ -24,7 +23,6 @@
 
 enum {
     TEXT_MAX = 8192,
-    WORDS_MAX = 64,
     DIGITS_MAX = 5, /* of a figure that may cost memory */
     DATABASES = 4,
     SLOTS = 16384,
@@ -108,22 +106,6 @@ is_costly(const struct slice *words, size_t count)
     return false;
 }
 
-static void
-put_command(struct buf *out, struct slice line)
-{
-    struct arena arena = { 0 };
-    struct slice words[WORDS_MAX];
-
-    if (inline_split(line, &arena) == OK && arena.count > 0 &&
-        arena.count <= WORDS_MAX) {
-        arena_slices(&arena, words);
-        if (!is_costly(words, arena.count)) {
-            compose_command(out, words, arena.count);
-        }
-    }
-    arena_fini(&arena);
-}
-
 /* Returns false if the group is refused: the pull would begin anew. */
 static bool
 execute(struct target *target, struct slice commands, uint64_t sequence)
@@ -145,22 +127,9 @@ play(struct target *target, struct slice text)
     bool good = true;
 
     while (text.len > 0 && good) {
-        bool ends = false;
-
         group.len = 0;
         compose_command(&group, select, 2);
-        while (text.len > 0 && !ends) {
-            const char *lf = memchr(text.data, '\n', text.len);
-            size_t len = lf != NULL ? (size_t)(lf - text.data) : text.len;
-            struct slice line = { text.data, len };
-
-            text.data += len + (lf != NULL);
-            text.len -= len + (lf != NULL);
-            ends = slice_is_word(line, "-");
-            if (!ends) {
-                put_command(&group, line);
-            }
-        }
+        (void)fuzz_next_group(&text, is_costly, &group);
         good = execute(target, buf_slice(&group), ++sequence);
     }
     buf_free(&group);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What the fuzz targets share: their two entry points, the random numbers of
- * their generators, and seals that hold, for the two that read groups.
+ * their generators, seals that hold, and texts whose lines are commands.
  */
 #pragma once
+
+#include "base/buf.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,3 +29,11 @@ enum { FUZZ_SEAL_HASHED = 70, FUZZ_SEAL_TAG_END = 86 };
 /* Gives the seal at AT the length back to BEGIN, and hashes that hold. A seal
  * whose time ends in 7 keeps its own length. */
 void fuzz_seal(char *data, size_t begin, size_t at);
+
+/* A text as the commands of a log: a line is a command, its words as those of
+ * an inline command, and a line "-" ends a group. Appends the next group to
+ * `commands`, without the commands that leave_out, unless it is NULL, returns
+ * true for. False: the text has ended, and nothing was appended. */
+typedef bool fuzz_leave_out_fn(const struct slice *words, size_t count);
+bool fuzz_next_group(struct slice *text, fuzz_leave_out_fn *leave_out,
+                     struct buf *commands);

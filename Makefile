@@ -92,6 +92,7 @@ ALSO_bloom   := engine
 ALSO_client  := tls
 ALSO_command := engine
 ALSO_dial    := engine
+ALSO_heal    := engine
 ALSO_info    := engine
 ALSO_net     := tls
 ALSO_persist := keyspace journal snapshot

@@ -2,6 +2,8 @@
 #include "bloom/ranking.h"
 
 #include "base/clock.h"
+#include "base/glob.h"
+#include "base/mem.h"
 #include "core/ageing.h"
 #include "core/measure.h"
 #include "keyspace/scan.h"
@@ -45,6 +47,7 @@ set_figures(struct ranking_filter *filter, const struct bloom *bloom,
     filter->capacity = bloom_capacity(bloom);
     filter->bytes = bloom_size(bloom);
     filter->asked_rate = bloom->error_rate;
+    filter->scaling = bloom->expansion > 0;
 }
 
 /* ---- boards -------------------------------------------------------------- */
@@ -164,6 +167,83 @@ refresh(struct ranking_board *board, before_fn before, struct keyspace *ks,
     }
 }
 
+/* ---- chosen filters ------------------------------------------------------ */
+
+void
+ranking_choose(struct ranking *ranking, const char *pattern)
+{
+    struct ranking_chosen *chosen = &ranking->chosen;
+
+    CHECK(strlen(pattern) <= RANKING_PATTERN_MAX);
+    if (strcmp(pattern, chosen->pattern) != 0) {
+        mem_free(chosen->filter);
+        *chosen = (struct ranking_chosen){ 0 };
+        memcpy(chosen->pattern, pattern, strlen(pattern) + 1);
+    }
+    if (pattern[0] != '\0' && chosen->filter == NULL) { /* or later */
+        chosen->filter =
+            mem_try_alloc(RANKING_CHOSEN * sizeof(chosen->filter[0]));
+    }
+}
+
+void
+ranking_fini(struct ranking *ranking)
+{
+    ranking_choose(ranking, "");
+}
+
+static bool
+is_chosen(const struct ranking_chosen *chosen, struct slice name)
+{
+    size_t work = GLOB_WORK;
+
+    return chosen->filter != NULL && glob_match(slice_of(chosen->pattern), name,
+                                                false, &work) == GLOB_YES;
+}
+
+/* Keeps a filter that matches, if there is a place and it has none. */
+static void
+choose(struct ranking_chosen *chosen, const struct ranking_filter *filter,
+       struct slice name)
+{
+    struct ranking_filter *place;
+
+    if (chosen->count == RANKING_CHOSEN || !is_chosen(chosen, name)) {
+        return;
+    }
+    for (unsigned i = 0; i < chosen->count; i++) {
+        if (chosen->filter[i].db == filter->db &&
+            slice_equal(ranking_name(&chosen->filter[i]), name)) {
+            return;
+        }
+    }
+    place = &chosen->filter[chosen->count++];
+    *place = *filter;
+    place->name_len = name.len;
+    memcpy(place->name, name.data, name.len);
+}
+
+static void
+refresh_chosen(struct ranking_chosen *chosen, struct keyspace *ks,
+               unsigned thread, uint64_t now_ms)
+{
+    uint64_t until_ns = clock_mono_ns() + RANKING_US * (uint64_t)1000;
+
+    for (unsigned left = chosen->count; left > 0; left--) {
+        unsigned at = chosen->next < chosen->count ? chosen->next : 0;
+
+        if (look_again(&chosen->filter[at], ks, thread, now_ms)) {
+            chosen->next = at + 1;
+        } else {
+            chosen->filter[at] = chosen->filter[--chosen->count];
+            chosen->next = at;
+        }
+        if (clock_mono_ns() >= until_ns) {
+            break;
+        }
+    }
+}
+
 /* ---- the round ----------------------------------------------------------- */
 
 struct visit {
@@ -187,6 +267,7 @@ visit(void *ctx, const struct entry *entry, uint64_t expires_at_ms)
     filter.db = at->ranking->db;
     filter.rate = NO_RATE; /* refresh() measures it */
     filter.name_len = 0;
+    choose(&at->ranking->chosen, &filter, name);
     offer(at->ranking, &at->ranking->biggest, is_bigger, &filter, name);
     offer(at->ranking, &at->ranking->fullest, is_fuller, &filter, name);
     return true;
@@ -237,4 +318,5 @@ ranking_step(struct ranking *ranking, struct keyspace *ks, unsigned thread,
     continue_round(ranking, ks, thread, now_ms);
     refresh(&ranking->biggest, is_bigger, ks, thread, now_ms);
     refresh(&ranking->fullest, is_fuller, ks, thread, now_ms);
+    refresh_chosen(&ranking->chosen, ks, thread, now_ms);
 }

@@ -10,6 +10,10 @@
  *   at a time. A filter that is bigger or fuller than one on a board takes its
  *   place.
  *
+ * - It does the same for the chosen filters, whose names match a pattern: each
+ *   one that the round meets is kept, up to RANKING_CHOSEN, and some of them
+ * are looked at again, in turn, for RANKING_US microseconds.
+ *
  * So a board is right about all filters once a round is complete, except that a
  * filter that has grown since is noticed in the next round. Incomplete filters,
  * and those whose names are longer than RANKING_NAME_MAX, are left out.
@@ -26,13 +30,16 @@ enum {
     RANKING_LINES = 2048, /* of 64 bytes */
     RANKING_KEYS = 1000,
     RANKING_US = 1000,
-    RANKING_NAME_MAX = 256
+    RANKING_NAME_MAX = 256,
+    RANKING_PATTERN_MAX = 128,
+    RANKING_CHOSEN = 1000
 };
 
 struct ranking_filter {
     uint64_t number; /* which it has on both boards, as long as it is there */
     uint32_t db, layers;
     enum bloom_kind kind;
+    bool scaling;
     uint64_t items, capacity, bytes;
     double asked_rate;
     double rate; /* at which absent items are found now; below 0: the filter has
@@ -46,14 +53,26 @@ struct ranking_board {
     struct ranking_filter filter[RANKING_TOP]; /* the first is the top */
 };
 
+struct ranking_chosen {
+    char pattern[RANKING_PATTERN_MAX + 1]; /* "": none is chosen */
+    struct ranking_filter *filter;         /* NULL: there is none */
+    unsigned count, next;                  /* next: to look at again */
+};
+
 struct ranking {
     struct ranking_board biggest, fullest;
+    struct ranking_chosen chosen;
     uint64_t numbered; /* the last number */
     uint64_t rounds;   /* that are complete */
     uint64_t seen;     /* keys in the present round */
     uint32_t db;       /* where it goes on */
     uint64_t cursor;
 };
+
+/* Chooses the filters that match; "" for none. Keeps what fits the pattern that
+ * was there if it is the same. */
+void ranking_choose(struct ranking *ranking, const char *pattern);
+void ranking_fini(struct ranking *ranking);
 
 void ranking_step(struct ranking *ranking, struct keyspace *ks, unsigned thread,
                   uint64_t now_ms);

@@ -75,6 +75,13 @@ expose_count(struct expose *expose, uint64_t value)
     buf_printf(expose->text, "%" PRIu64 "\n", value);
 }
 
+void
+expose_number(struct expose *expose, double value)
+{
+    begin_sample(expose, suffix_of(expose));
+    buf_printf(expose->text, "%.6g\n", value);
+}
+
 static void
 put_seconds(struct buf *text, uint64_t ns)
 {

@@ -44,6 +44,9 @@ void expose_more_label(struct expose *expose, const char *name,
 void expose_count(struct expose *expose, uint64_t value);
 void expose_ns(struct expose *expose, uint64_t ns);
 
+/* Adds a sample of a finite number with six significant digits. */
+void expose_number(struct expose *expose, double value);
+
 /* Begin a family and add its only sample. */
 void expose_one(struct expose *expose, const char *name, const char *unit,
                 const char *help, uint64_t value);

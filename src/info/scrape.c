@@ -250,14 +250,61 @@ write_certificates(const struct service *service, struct expose *to)
     }
 }
 
+enum filter_figure { FILTER_ITEMS, FILTER_CAPACITY, FILTER_RATE };
+
+static void
+write_filter(struct expose *to, const struct ranking_filter *filter,
+             enum filter_figure which)
+{
+    if (which == FILTER_RATE && filter->rate < 0) {
+        return; /* nobody has looked at its bits yet */
+    }
+    label_database(to, filter->db);
+    expose_more_label(to, "filter", ranking_name(filter));
+    expose_more_label(to, "scaling", slice_of(filter->scaling ? "yes" : "no"));
+    if (which == FILTER_RATE) {
+        expose_number(to, filter->rate);
+    } else {
+        expose_count(to,
+                     which == FILTER_ITEMS ? filter->items : filter->capacity);
+    }
+}
+
+static void
+write_filters(struct expose *to, const struct ranking_chosen *chosen)
+{
+    static const struct {
+        const char *name, *help;
+    } families[] = {
+        [FILTER_ITEMS] = { "filter_items", "Items of a filter that "
+                                           "metrics-filters chooses." },
+        [FILTER_CAPACITY] = { "filter_capacity",
+                              "Its capacity, of all layers." },
+        [FILTER_RATE] = { "filter_error_rate",
+                          "The share of absent items that it finds now." },
+    };
+
+    if (chosen == NULL || chosen->count == 0) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+        expose_family(to, families[i].name, EXPOSE_GAUGE, "", families[i].help);
+        for (unsigned f = 0; f < chosen->count; f++) {
+            write_filter(to, &chosen->filter[f], (enum filter_figure)i);
+        }
+    }
+}
+
 void
-scrape_write(const struct service *service, bool open, struct buf *text)
+scrape_write(const struct service *service, const struct ranking_chosen *chosen,
+             bool open, struct buf *text)
 {
     struct expose to = { .text = text, .open = open };
 
     write_server(service, &to);
     expose_table(&to);
     write_keys(service, &to);
+    write_filters(&to, chosen);
     write_memory(service, &to);
     write_certificates(service, &to);
     write_commands(service, &to);

@@ -2,15 +2,20 @@
  *
  * All metrics of the server, as Prometheus reads them: the figures of INFO
  * under names of their own (expose.h). Any loop, inside a section of the gate.
- * Like INFO it adds up counters and visits no key.
+ * Like INFO it adds up counters and visits no key: figures of single filters
+ * are those of the ranking.
  */
 #pragma once
 
+#include "bloom/ranking.h"
 #include "engine/service.h"
 #include "info/expose.h"
 
-/* Appends the metrics. open: in the form of OpenMetrics. */
-void scrape_write(const struct service *service, bool open, struct buf *text);
+/* Appends the metrics. open: in the form of OpenMetrics. chosen: the filters
+ * that have metrics of their own; NULL: none. */
+void scrape_write(const struct service *service,
+                  const struct ranking_chosen *chosen, bool open,
+                  struct buf *text);
 
 /* ---- for scrape.c -------------------------------------------------------- */
 

@@ -20,6 +20,7 @@
 /* How long an answer serves for all. The page asks once a second. */
 static const uint64_t METRICS_KEPT_NS = 100000000;
 static const uint64_t STATUS_KEPT_NS = 500000000;
+static const uint64_t LOOK_NS = 1000000000;
 
 enum { NONCE_CHARS = 32 };
 
@@ -37,8 +38,34 @@ struct web {
     struct kept ready; /* why it is not ready; empty: it is */
     struct ranking ranking;
     struct trend trend;
-    char policy[512]; /* of the page that is being sent */
+    uint64_t looked_ns; /* at filters */
+    char policy[512];   /* of the page that is being sent */
 };
+
+/* ---- filters ------------------------------------------------------------- */
+
+/* Names of filters are shown only if both options say so. */
+static void
+choose_filters(struct web *web)
+{
+    const struct conf *conf = web->server->service.conf;
+
+    ranking_choose(&web->ranking,
+                   conf->metrics_show_keys ? conf->metrics_filters : "");
+}
+
+/* While data is loaded or absent, no key can be looked at. */
+static void
+look_at_filters(struct web *web)
+{
+    const struct service *service = &web->server->service;
+
+    choose_filters(web);
+    if (!atomic_load(&service->loading) && !atomic_load(&service->absent)) {
+        ranking_step(&web->ranking, service->keyspace, 0, clock_wall_ms());
+    }
+    web->looked_ns = clock_mono_ns();
+}
 
 /* ---- answers that are kept ----------------------------------------------- */
 
@@ -49,7 +76,8 @@ write_metrics(struct web *web, bool open, struct buf *text)
     struct gate *gate = keyspace_gate(service->keyspace);
 
     gate_enter(gate, 0);
-    scrape_write(service, open, text);
+    choose_filters(web);
+    scrape_write(service, &web->ranking.chosen, open, text);
     gate_leave(gate, 0);
 }
 
@@ -96,7 +124,6 @@ send_metrics(struct web *web, bool open, struct http_reply *reply)
 
 /* ---- the status page ----------------------------------------------------- */
 
-/* While data is loaded or absent, no key can be looked at. */
 static void
 write_status(struct web *web, struct buf *text)
 {
@@ -104,9 +131,7 @@ write_status(struct web *web, struct buf *text)
     struct gate *gate = keyspace_gate(service->keyspace);
 
     gate_enter(gate, 0);
-    if (!atomic_load(&service->loading) && !atomic_load(&service->absent)) {
-        ranking_step(&web->ranking, service->keyspace, 0, clock_wall_ms());
-    }
+    look_at_filters(web);
     live_write(service,
                &(struct live){ .ranking = &web->ranking,
                                .trend = &web->trend,
@@ -271,6 +296,7 @@ web_free(struct web *web)
     for (int i = 0; i < 2; i++) {
         buf_free(&web->metrics[i].text);
     }
+    ranking_fini(&web->ranking);
     buf_free(&web->status.text);
     buf_free(&web->ready.text);
     mem_free(web);
@@ -287,22 +313,36 @@ web_start(struct web *web)
     }
 }
 
+static void
+add_to_trend(struct web *web, uint64_t now_ns)
+{
+    struct stats_histogram times;
+
+    (void)stats_sum_spreads(web->server->service.stats, &times);
+    trend_take(&web->trend, now_ns, info_put_metric_value(METRIC_COMMANDS),
+               &times);
+}
+
+/* Filters with metrics of their own are looked at without a page, too. */
 void
 web_tick(struct web *web)
 {
     const struct service *service = &web->server->service;
+    const struct conf *conf = service->conf;
     uint64_t now_ns = clock_mono_ns();
     struct gate *gate = keyspace_gate(service->keyspace);
-    struct stats_histogram times;
 
-    if (web->server->listeners.http == NULL ||
-        !trend_is_due(&web->trend, now_ns)) {
+    if (web->server->listeners.http == NULL) {
         return;
     }
     gate_enter(gate, 0);
-    (void)stats_sum_spreads(service->stats, &times);
-    trend_take(&web->trend, now_ns, info_put_metric_value(METRIC_COMMANDS),
-               &times);
+    if (trend_is_due(&web->trend, now_ns)) {
+        add_to_trend(web, now_ns);
+    }
+    if (conf->metrics_filters[0] != '\0' && conf->metrics_show_keys &&
+        now_ns - web->looked_ns >= LOOK_NS) {
+        look_at_filters(web);
+    }
     gate_leave(gate, 0);
 }
 

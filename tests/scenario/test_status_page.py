@@ -111,6 +111,25 @@ def test_names_are_hidden_unless_the_option_shows_them(start_web):
     assert names == ['se\\xff"cret<b>']
 
 
+def test_metrics_by_filter_need_both_options(start_web):
+    site = start_web("--metrics-filters", "u*")
+    with site.server.conn() as conn:
+        conn.call("BF.RESERVE", b'u"s\xff\\', "0.01", "100", "NONSCALING")
+        conn.call("BF.RESERVE", "other", "0.01", "100")
+        conn.call("BF.MADD", b'u"s\xff\\', "x", "y", "z")
+        assert "bloomery_filter_" not in site.ask().text
+        conn.call("CONFIG", "SET", "metrics-show-keys", "yes")
+        found = servers.wait_until(
+            lambda: "bloomery_filter_error_rate{" in (text := site.ask().text) and text,
+            20, "a filter that is looked at")
+        labels = '{db="0",filter="u\\"s\\\\xff\\\\",scaling="no"}'
+        assert "bloomery_filter_items%s 3\n" % labels in found
+        assert "bloomery_filter_capacity%s 100\n" % labels in found
+        assert 'filter="other"' not in found
+        conn.call("CONFIG", "SET", "metrics-filters", "")
+        servers.wait_until(lambda: "bloomery_filter_" not in site.ask().text, 5, "none")
+
+
 def test_the_ranking_finds_the_biggest_among_many_in_bounded_steps(start_web):
     site = start_web("--metrics-show-keys", "yes", "--appendonly", "no")
     with site.server.conn() as conn:

@@ -27,12 +27,14 @@ def scraped(start_server, tmp_path):
     sidecar = web.Web(start_server, "--sidecar-of", made.address, *neighbour.EMPTY)
     neighbour.wait_lease(sidecar.server)
     certs = tls.Files(tmp_path).options(servers.free_port())
-    primary, replica = (web.Web(start_server, *options) for options in (certs, ()))
+    primary, replica = (web.Web(start_server, *options) for options in (
+        (*certs, "--metrics-filters", "*", "--metrics-show-keys", "yes"), ()))
     with replica.server.conn() as conn:
         conn.call("REPLICAOF", "127.0.0.1", primary.server.port)
     work(primary.server)
     servers.wait_until(
-        lambda: "bloomery_replica_lag_bytes" in web.names(primary.ask().text) and
+        lambda: {"bloomery_replica_lag_bytes", "bloomery_filter_error_rate"} <=
+        web.names(primary.ask().text) and
         replica.values().get("bloomery_primary_link_up") == 1, 20, "a replica")
     yield set.union(*(web.names(site.ask().text)
                       for site in (primary, replica, sidecar)))

@@ -191,3 +191,75 @@ TEST(a_filter_has_one_number_on_both_boards_and_no_other_has_it)
     }
     rig_free(rig);
 }
+
+static bool
+has_chosen(const struct ranking *ranking, const char *name)
+{
+    for (unsigned i = 0; i < ranking->chosen.count; i++) {
+        if (slice_equal(ranking_name(&ranking->chosen.filter[i]),
+                        slice_of(name))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+TEST(chosen_filters_are_those_that_match_and_are_there)
+{
+    struct rig *rig = rig_new();
+    static struct ranking ranking;
+
+    run(rig, "BF.RESERVE user:a 0.01 100");
+    run(rig, "BF.RESERVE user:b 0.01 100 NONSCALING");
+    run(rig, "BF.RESERVE other 0.01 100");
+    step(rig, &ranking);
+    assert_int_equal(ranking.chosen.count, 0);
+    ranking_choose(&ranking, "user:*");
+    step(rig, &ranking);
+    assert_int_equal(ranking.chosen.count, 2);
+    assert_true(has_chosen(&ranking, "user:a"));
+    run(rig, "BF.ADD user:b x");
+    run(rig, "DEL user:a");
+    step(rig, &ranking);
+    assert_int_equal(ranking.chosen.count, 1);
+    assert_int_equal(ranking.chosen.filter[0].items, 1);
+    assert_false(ranking.chosen.filter[0].scaling);
+    assert_true(ranking.chosen.filter[0].rate >= 0);
+    ranking_choose(&ranking, "o*");
+    assert_int_equal(ranking.chosen.count, 0);
+    step(rig, &ranking);
+    assert_true(has_chosen(&ranking, "other"));
+    ranking_fini(&ranking);
+    step(rig, &ranking);
+    assert_int_equal(ranking.chosen.count, 0);
+    rig_free(rig);
+}
+
+TEST(at_most_a_thousand_filters_are_chosen)
+{
+    struct rig *rig = rig_new();
+    static struct ranking ranking;
+
+    for (int i = 0; i < RANKING_CHOSEN + 100; i++) {
+        run(rig, "BF.RESERVE k%d 0.01 10", i);
+    }
+    ranking_choose(&ranking, "*");
+    for (int i = 0; i < 1000 && ranking.rounds < 2; i++) {
+        step(rig, &ranking);
+    }
+    assert_int_equal(ranking.chosen.count, RANKING_CHOSEN);
+    for (unsigned i = 0; i < 50; i++) {
+        for (unsigned j = 0; j < i; j++) {
+            assert_false(slice_equal(ranking_name(&ranking.chosen.filter[i]),
+                                     ranking_name(&ranking.chosen.filter[j])));
+        }
+    }
+    run(rig, "DEL k7");
+    run(rig, "DEL k1005");
+    for (uint64_t until = ranking.rounds + 2; ranking.rounds < until;) {
+        step(rig, &ranking);
+    }
+    assert_in_range(ranking.chosen.count, RANKING_CHOSEN - 2, RANKING_CHOSEN);
+    ranking_fini(&ranking);
+    rig_free(rig);
+}

@@ -12,7 +12,7 @@ static const char *
 scrape(struct rig *rig, bool open, struct buf *text)
 {
     text->len = 0;
-    scrape_write(&rig->service, open, text);
+    scrape_write(&rig->service, NULL, open, text);
     assert_false(text->failed);
     buf_append(text, "", 1);
     return text->data;
@@ -96,8 +96,33 @@ TEST(a_scrape_without_memory_fails)
     struct rig *rig = rig_with_slowlog();
     struct buf text = { .limit = 4096 };
 
-    scrape_write(&rig->service, false, &text);
+    scrape_write(&rig->service, NULL, false, &text);
     assert_true(text.failed);
+    buf_free(&text);
+    rig_end(rig);
+}
+
+TEST(chosen_filters_have_metrics_with_labels_that_are_escaped)
+{
+    struct rig *rig = rig_with_slowlog();
+    struct ranking_filter filters[2] = {
+        { .items = 5, .capacity = 10, .rate = 0.0125, .scaling = true },
+        { .items = 7, .capacity = 8, .rate = -1, .db = 3 },
+    };
+    const struct ranking_chosen chosen = { .filter = filters, .count = 2 };
+    struct buf text = { 0 };
+
+    memcpy(filters[0].name, "a\"b\\\n", filters[0].name_len = 5);
+    memcpy(filters[1].name, "k", filters[1].name_len = 1);
+    scrape_write(&rig->service, &chosen, false, &text);
+    buf_append(&text, "", 1);
+    has(text.data,
+        "bloomery_filter_items{db=\"0\",filter=\"a\\\"b\\\\\\\\x0a\","
+        "scaling=\"yes\"} 5\n");
+    has(text.data,
+        "bloomery_filter_capacity{db=\"3\",filter=\"k\",scaling=\"no\"} 8\n");
+    has(text.data, "scaling=\"yes\"} 0.0125\n");
+    assert_null(strstr(text.data, "bloomery_filter_error_rate{db=\"3\""));
     buf_free(&text);
     rig_end(rig);
 }

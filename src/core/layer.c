@@ -512,23 +512,12 @@ layer_select_cpu(bool force_portable)
     return "portable";
 }
 
-#ifdef __has_feature
-#define HAS_FEATURE(x) __has_feature(x)
-#else
-#define HAS_FEATURE(x) 0
-#endif
-#if defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer)
-enum { SEES_RACES = true };
-#else
-enum { SEES_RACES = false };
-#endif
-
 /* A read of 32 bytes has each of its words whole, but the thread sanitizer does
  * not know that. */
 const char *
 layer_select_shared(void)
 {
-    const char *name = layer_select_cpu(SEES_RACES);
+    const char *name = layer_select_cpu(LINE_SEES_RACES);
 
     layer_ops[BLOOM_NATIVE].add = striped_add;
     layer_ops[BLOOM_NATIVE].add_many = striped_add_many;

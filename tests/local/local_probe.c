@@ -6,7 +6,7 @@
  * unknown, absent and present. An empty line prints the state, the connections,
  * the loads, the age and the last error.
  *
- *   local_probe URL KEY MAX_STALE_MS FLAGS [MAX_BYTES]
+ *   local_probe URL KEY MAX_STALE_MS FLAGS [MAX_BYTES [CA]]
  */
 #include <bloomery/local.h>
 #include <inttypes.h>
@@ -84,6 +84,7 @@ main(int argc, char **argv)
     options.max_stale_ms = (uint32_t)strtoul(argv[3], NULL, 10);
     options.flags = (uint32_t)strtoul(argv[4], NULL, 10);
     options.max_bytes = argc > 5 ? strtoull(argv[5], NULL, 10) : 0;
+    options.ca_file = argc > 6 ? argv[6] : NULL;
     code = bloomery_local_open(&options, &local, &status);
     if (code != BLOOMERY_LOCAL_OK) {
         (void)printf("%s: %s\n", bloomery_local_text(code), status.error_text);

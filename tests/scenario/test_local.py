@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lib import servers
+from lib import servers, tls
 from lib.servers import wait_until
 
 PROBE = Path(servers.server_binary()).parent / "tests" / "local" / "local_probe"
@@ -26,9 +26,10 @@ FRESH_SECONDS = 3 # at most, after a fault
 class Copy:
     """Asks the copy in a process of its own."""
 
-    def __init__(self, url, flags=0, max_bytes=0):
+    def __init__(self, url, flags=0, max_bytes=0, ca=None):
         self.child = subprocess.Popen(
-            [PROBE, url, "k", str(STALE_MS), str(flags), str(max_bytes)],
+            [PROBE, url, "k", str(STALE_MS), str(flags), str(max_bytes),
+             *([ca] if ca else [])],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
     def ask(self, item):
@@ -61,8 +62,9 @@ class Copy:
 def copy():
     made = []
 
-    def start(server, flags=0, max_bytes=0, url="redis://127.0.0.1:%d"):
-        made.append(Copy(url % server.port if "%d" in url else url, flags, max_bytes))
+    def start(server, flags=0, max_bytes=0, url="redis://127.0.0.1:%d", ca=None):
+        made.append(Copy(url % server.port if "%d" in url else url, flags, max_bytes,
+                         ca))
         return made[-1]
 
     yield start
@@ -158,6 +160,24 @@ def test_what_cannot_be_copied_is_said_when_it_is_opened(
         conn.call("ACL", "SETUSER", "reader", "-bf.scandump")
         assert "NOPERM" in copy(
             server, url=url % ("se%2Fcret", server.port)).refusal()
+
+
+def test_a_copy_comes_through_tls(start_server, copy, tmp_path):
+    files = tls.Files(tmp_path)
+    port = servers.free_port()
+    server = start_server(*files.options(port, "--tls-auth-clients", "no"))
+    url = "rediss://127.0.0.1:%d" % port
+    with server.conn() as conn:
+        conn.call("BF.RESERVE", "k", "0.001", 1_000_000) # several pieces
+        conn.call("BF.ADD", "k", "x")
+        one = copy(server, url=url, ca=files.ca)
+        assert one.ask("x") == "present"
+        one.becomes("y", "absent")
+        conn.call("BF.ADD", "k", "y")
+        one.becomes("y", "present")
+        assert "certificate" in copy(server, url=url).refusal()
+        assert "TLS failed" in copy(
+            server, url="rediss://127.0.0.1:%d" % server.port, ca=files.ca).refusal()
 
 
 def test_a_copy_comes_through_a_socket_from_a_database(start_server, copy, tmp_path):

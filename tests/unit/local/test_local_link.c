@@ -25,6 +25,7 @@ struct host {
     pthread_t thread;
     const char *hello;       /* the answer to HELLO */
     _Atomic unsigned closes; /* connections that are closed at BF.SUBSCRIBE */
+    const char *moved;       /* NULL, or the answer to BF.SUBSCRIBE */
     char heard[512];         /* the login */
 };
 
@@ -42,7 +43,7 @@ converse(struct host *host, int fd)
             (void)snprintf(host->heard, sizeof(host->heard), "%.500s", bytes);
             answer = host->hello;
         } else if (strstr(bytes, "BF.SUBSCRIBE") != NULL) {
-            answer = MISSING;
+            answer = host->moved != NULL ? host->moved : MISSING;
             if (atomic_load(&host->closes) > 0) {
                 atomic_fetch_sub(&host->closes, 1);
                 return;
@@ -197,4 +198,93 @@ TEST(another_descriptor_ends_a_step)
     host_end(&host);
     local_copy_free(copy);
     (void)close(wake);
+}
+
+TEST(a_link_goes_where_the_key_has_moved)
+{
+    struct local_copy *copy = new_copy();
+    struct local_link link;
+    struct host first, second;
+    struct local_address address = { .host = "127.0.0.1" };
+    char moved[64];
+
+    host_begin(&first, "%1\r\n+proto\r\n:3\r\n");
+    host_begin(&second, "%1\r\n+proto\r\n:3\r\n");
+    (void)snprintf(moved, sizeof(moved), "-MOVED 7 127.0.0.1:%s\r\n",
+                   second.port);
+    first.moved = moved;
+    address.port = first.port;
+    local_link_init(&link, &address, copy, -1);
+    await(&link, LOCAL_ABSENT);
+    assert_int_equal(link.connections, 2);
+    assert_int_equal(link.cuts, 0);
+    assert_string_equal(link.moved_port, second.port);
+    local_link_close(&link);
+    host_end(&first);
+    host_end(&second);
+    local_copy_free(copy);
+}
+
+/* Each of two servers names the other one: there are pauses. */
+TEST(a_link_does_not_follow_for_ever)
+{
+    struct local_copy *copy = new_copy();
+    struct local_link link;
+    struct host host;
+    struct local_address address = { .host = "127.0.0.1" };
+    char moved[64];
+
+    host_begin(&host, "%1\r\n+proto\r\n:3\r\n");
+    (void)snprintf(moved, sizeof(moved), "-MOVED 7 :%s\r\n", host.port);
+    host.moved = moved;
+    address.port = host.port;
+    local_link_init(&link, &address, copy, -1);
+    while (link.cuts < 2) {
+        local_link_step(&link, local_link_now_ms() + 20);
+    }
+    assert_int_equal(link.fault, BLOOMERY_LOCAL_REFUSED);
+    assert_true(link.connections <= 12);
+    local_link_close(&link);
+    host_end(&host);
+    local_copy_free(copy);
+}
+
+TEST(a_replica_is_refused_unless_it_may_be_one)
+{
+    struct local_copy *copy = new_copy();
+    struct local_link link;
+    struct host host;
+    struct local_address address = { .host = "127.0.0.1" };
+
+    host_begin(&host, "%2\r\n+proto\r\n:3\r\n+role\r\n+replica\r\n");
+    address.port = host.port;
+    local_link_init(&link, &address, copy, -1);
+    local_link_step(&link, local_link_now_ms());
+    assert_int_equal(link.fault, BLOOMERY_LOCAL_REPLICA);
+    assert_string_equal(link.error, "the server is a replica");
+    link.replica = true;
+    await(&link, LOCAL_ABSENT);
+    local_link_close(&link);
+    host_end(&host);
+    local_copy_free(copy);
+}
+
+TEST(an_old_server_does_not_give_the_password_away)
+{
+    struct local_copy *copy = new_copy();
+    struct local_link link;
+    struct host host;
+    struct local_address address = { .host = "127.0.0.1",
+                                     .password = slice_lit("secret") };
+
+    host_begin(&host, "-ERR unknown command `HELLO`, with args beginning with: "
+                      "`3`, `AUTH`, `default`, `secret`, \r\n");
+    address.port = host.port;
+    local_link_init(&link, &address, copy, -1);
+    local_link_step(&link, local_link_now_ms());
+    assert_int_equal(link.fault, BLOOMERY_LOCAL_FOREIGN);
+    assert_string_equal(link.error, "the server has no command: HELLO 3");
+    local_link_close(&link);
+    host_end(&host);
+    local_copy_free(copy);
 }

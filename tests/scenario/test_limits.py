@@ -3,6 +3,7 @@
 # Limits: connections, arguments, request bytes, unread replies, the queue of a
 # transaction. Each limit affects only the client that exceeds it.
 
+import os
 import socket
 import time
 
@@ -31,6 +32,25 @@ def crowd(server, count):
         return None
 
     return servers.wait_until(all_answer, 5, "each client has a place")
+
+
+def test_reserved_clients_come_through_the_unix_socket(start_server):
+    server = start_server("--maxclients", 1, "--reserved-clients", 1,
+                          "--unixsocket", "{folder}/sock")
+    path = os.path.join(server.folder, "sock")
+    client, = crowd(server, 1)
+    with server.conn() as late:
+        assert late.read_to_close() == \
+            b"-ERR max number of clients reached\r\n"
+    with resp.Conn(path) as operator:
+        assert operator.call("PING") == b"PONG"
+        with resp.Conn(path) as late:
+            assert late.read_to_close() == \
+                b"-ERR max number of clients reached\r\n"
+        assert operator.call("CONFIG", "SET", "reserved-clients", "2") == b"OK"
+        with resp.Conn(path) as second:
+            assert second.call("PING") == client.call("PING") == b"PONG"
+    client.close()
 
 
 def test_maxclients_refuses_the_next_client_until_another_leaves(start_server):

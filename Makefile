@@ -296,7 +296,7 @@ TEXTS    := $(UNITS) $(SHELLS) \
 # The pages for users and the files that they show, in the layout of the sources. The
 # links to other files become text.
 DOCS     := README.md SECURITY.md CHANGELOG.md bench/RESULTS.md $(wildcard packaging/doc/*.md)
-SHOWN    := conf/bloomery.conf bench/modules.json $(wildcard bench/plots/*.svg examples/* packaging/kubernetes/*.yaml)
+SHOWN    := conf/bloomery.conf bench/modules.json $(wildcard bench/plots/*.svg bench/plots/*.png examples/* packaging/kubernetes/*.yaml)
 DOC      := share/doc/bloomery-server
 PUT       = install -D -m $1 $(firstword $2) $(DESTDIR)$(PREFIX)/$(lastword $2)
 PUT_TEXT  = install -D -m 644 /dev/null $(DESTDIR)$(PREFIX)/$(lastword $1) && sed \

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cluster/claim.h"
+#include "cluster/sidecar_come.h"
 #include "cluster/sidecar_copy.h"
 #include "cluster/sidecar_disk.h"
 #include "cluster/sidecar_force.h"
@@ -253,6 +254,7 @@ settle_changes(struct sidecar *sidecar, uint64_t now_ms)
         sidecar_give_forget(sidecar, now_ms);
     }
     claim_tick(sidecar, now_ms);
+    sidecar_come_tick(sidecar, now_ms);
     sidecar_give_drop(sidecar, now_ms);
     write_changes(sidecar); /* replicas hear of a slot before clients do */
     if (sidecar->changed) {
@@ -357,7 +359,8 @@ sidecar_answered(struct sidecar *sidecar, uint64_t number,
 {
     if (number == sidecar->claim.number && number != 0) {
         claim_answered(sidecar, answer, now_ms);
-    } else if (!sidecar_copy_answered(sidecar, number, answer)) {
+    } else if (!sidecar_copy_answered(sidecar, number, answer) &&
+               !sidecar_come_answered(sidecar, number, answer)) {
         (void)survey_answered(sidecar, number, answer); /* or it is too late */
     }
     settle_changes(sidecar, now_ms);

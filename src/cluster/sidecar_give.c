@@ -291,6 +291,24 @@ fence(struct sidecar *sidecar, const struct slot_set *set,
     sidecar->changed = true;
 }
 
+/* Serves slots to those whom this node's daemon sends. */
+static void
+export_slots(struct sidecar *sidecar, const struct slot_set *set,
+             const char *node)
+{
+    came(sidecar, set, node);
+    slot_set_foreach (set, slot) {
+        enum slot_phase before = (enum slot_phase)sidecar->slots[slot].phase;
+
+        if (slot_set_has(&sidecar->served, slot)) {
+            sidecar_enter(sidecar, slot, PHASE_SPOKEN);
+        } else if (!slot_set_has(&sidecar->owned, slot)) {
+            sidecar_enter(sidecar, slot, PHASE_EXPORTED);
+        }
+        sidecar->changed |= before != sidecar->slots[slot].phase;
+    }
+}
+
 struct sidecar_answer
 sidecar_give_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
                    bool leased, bool empty, struct slot_set *ret_granted,
@@ -311,16 +329,9 @@ sidecar_give_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
     if (answer.reason != NULL) {
         return answer;
     }
-    if (ask->question == SIDECAR_ASK_FENCE_EMPTY && !empty) {
-        came(sidecar, ask->set, ask->node);
-        slot_set_foreach (ask->set, slot) {
-            if (slot_set_has(&sidecar->served, slot)) {
-                sidecar_enter(sidecar, slot, PHASE_SPOKEN);
-            } else if (!slot_set_has(&sidecar->owned, slot)) {
-                sidecar_enter(sidecar, slot, PHASE_EXPORTED);
-            }
-        }
-        sidecar->changed = true;
+    if (ask->question == SIDECAR_ASK_COME ||
+        (ask->question == SIDECAR_ASK_FENCE_EMPTY && !empty)) {
+        export_slots(sidecar, ask->set, ask->node);
         answer.kind = SIDECAR_HAS_KEYS;
         return answer;
     }

@@ -34,9 +34,22 @@ state_of_owned(const struct sidecar *sidecar, unsigned slot, bool pulls)
         return SLOT_MISSING;
     case PHASE_CLAIMED: /* source: it was not fenced meanwhile */
         return pulls && at->source != PEER_NONE ? SLOT_PULLED : SLOT_HELD;
+    case PHASE_FOUND:
+        return at->source_serves ? SLOT_PULLED : SLOT_HELD;
     default:
         return SLOT_HELD;
     }
+}
+
+/* Of a slot whose source serves it until we come. */
+static uint16_t
+source_of_found(const struct sidecar *sidecar, unsigned slot)
+{
+    uint16_t peer = sidecar->slots[slot].source;
+    int node =
+        topology_find(sidecar->topology, slice_of(sidecar->peers[peer].id));
+
+    return node < 0 ? TOPOLOGY_NOBODY : (uint16_t)node;
 }
 
 static void
@@ -49,7 +62,12 @@ show_owned(struct sidecar *sidecar)
             state_of_owned(sidecar, slot, source != TOPOLOGY_NOBODY);
 
         if (state == SLOT_PULLED) {
-            sidecar->ask_source[slot] = source;
+            sidecar->ask_source[slot] =
+                sidecar->slots[slot].phase == PHASE_FOUND
+                    ? source_of_found(sidecar, slot)
+                    : source;
+            state = sidecar->ask_source[slot] == TOPOLOGY_NOBODY ? SLOT_HELD
+                                                                 : state;
         }
         sidecar->state[slot] = (uint8_t)state;
     }

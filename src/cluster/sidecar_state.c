@@ -76,7 +76,7 @@ sidecar_enter(struct sidecar *sidecar, unsigned slot, enum slot_phase phase)
     CHECK(slot_phase_leads(before, phase));
     at->phase = (uint8_t)phase;
     at->newest = is_newest(phase, at->newest);
-    at->given = false;
+    at->given = at->source_serves = false;
     slot_set_remove(&sidecar->in[before], slot);
     slot_set_add(&sidecar->in[phase], slot);
     put(&sidecar->owned, slot, owned);
@@ -116,6 +116,7 @@ sidecar_want(struct sidecar *sidecar, unsigned slot, uint16_t source,
     sidecar->survey.vain = 0;
     sidecar->slots[slot].source = source;
     sidecar->slots[slot].surveyed = false;
+    sidecar->slots[slot].source_serves = false;
     sidecar->slots[slot].wanted_ms = now_ms;
     sidecar->slots[slot].wanted_round =
         sidecar->survey.rounds + (sidecar->survey.open > 0);

@@ -3,6 +3,7 @@
  * The state of the sidecar, which its files share. Loop 0 owns it.
  *
  *   sidecar.c        events, the role, slots that come and go
+ *   sidecar_come.c   slots whose turn to be claimed has not come
  *   sidecar_copy.c   a replica: what it holds is what its leader holds
  *   sidecar_disk.c   what a start may rely on
  *   sidecar_force.c  slots whose data an operator declares to be lost
@@ -154,7 +155,8 @@ struct sidecar_slot {
     bool forced;   /* it is served with what there is if it is missing */
     bool fenced;   /* rule 3; a fence at the epoch at which it is held does not
                       show in `known` */
-    bool given;    /* of CLAIMED: fenced here since, so it will not be served */
+    bool source_serves; /* of FOUND: to those whom we send there with ASK */
+    bool given; /* of CLAIMED: fenced here since, so it will not be served */
     uint16_t owner_before; /* at the last poll */
     uint16_t source;       /* of a wanted slot: whom to ask; PEER_NONE: find
                               one */
@@ -172,6 +174,15 @@ struct sidecar_slot {
     uint64_t judged;      /* own->known, when it was served */
     uint64_t since; /* the position of our log from which the data is what is
                        held */
+};
+
+/* Tells sources that we will come for their slots (sidecar_come.h). */
+struct sidecar_come {
+    uint64_t number;       /* of the question; 0: it is answered */
+    uint16_t source;       /* to whom it went, */
+    struct slot_set set;   /* and of what */
+    struct slot_set asked; /* in this round, */
+    uint64_t round_ms;     /* which began then */
 };
 
 enum sidecar_role { SIDECAR_UNDECIDED, SIDECAR_LEADS, SIDECAR_FOLLOWS };
@@ -236,6 +247,7 @@ struct sidecar {
     struct map peers_by_id; /* those that are not free */
     struct sidecar_survey survey;
     struct claim claim;
+    struct sidecar_come come;
     uint64_t cutover_ms; /* of the last claim from another daemon */
 
     uint8_t *state;       /* [CLUSTER_SLOTS] as it was published */

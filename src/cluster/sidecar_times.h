@@ -18,6 +18,7 @@ enum {
     /* Questions. */
     SIDECAR_ANSWER_MS = 400, /* a daemon that has not answered is silent */
     CLAIM_RETRY_MS = 100,    /* after a claim that failed, or a silent source */
+    COME_AGAIN_MS = 200,     /* between two announcements of slots */
     COPY_ASK_MS = 300, /* between questions to a leader that tells nothing */
     COPY_ASK_SOON_MS = 20, /* likewise, while our copy is not the leader's */
     PULL_LINK_MS = 10000,  /* a source that cannot be reached for so long is

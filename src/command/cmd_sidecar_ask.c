@@ -95,6 +95,7 @@ parse_question(struct slice word, enum sidecar_question *ret_question)
         { "all", SIDECAR_ASK_FENCE },
         { "empty", SIDECAR_ASK_FENCE_EMPTY },
         { "handoff", SIDECAR_ASK_HAND_OFF },
+        { "come", SIDECAR_ASK_COME },
     };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
@@ -106,8 +107,8 @@ parse_question(struct slice word, enum sidecar_question *ret_question)
     return false;
 }
 
-/* FENCE all|empty|handoff <node> <epoch> surveyed|owner|chosen <known> <slots>
- */
+/* FENCE all|empty|handoff|come <node> <epoch> surveyed|owner|chosen <known>
+ * <slots> */
 static enum err
 parse(struct request *req, struct sidecar_ask *ask, char *node,
       struct slot_set *set)
@@ -115,7 +116,7 @@ parse(struct request *req, struct sidecar_ask *ask, char *node,
     const struct slice *argv = req->argv;
 
     if (!parse_question(argv[2], &ask->question)) {
-        return request_fail(req, ERR_CUSTOM, "fence all, empty or handoff");
+        return request_fail(req, ERR_CUSTOM, "fence all, empty, handoff or come");
     }
     if (argv[3].len != TOPOLOGY_ID_LEN) {
         return request_fail(req, ERR_CUSTOM, "a node's id has 40 characters");

@@ -22,6 +22,7 @@ sidecar_asks_write(struct buf *out, const struct sidecar_ask *ask,
         [SIDECAR_ASK_FENCE] = "all",
         [SIDECAR_ASK_FENCE_EMPTY] = "empty",
         [SIDECAR_ASK_HAND_OFF] = "handoff",
+        [SIDECAR_ASK_COME] = "come",
     };
     struct reply reply = { out, 2 };
     struct buf ranges = { 0 };

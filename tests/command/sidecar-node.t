@@ -8,7 +8,7 @@
 > SIDECAR HOLDINGS
 ~ \*3 \| "[0-9a-f]{40}" \| :\d+ \| "bloomery-slots 1\\nnode a{40}\\nfollows -\\nhistory -\\nclaimed (-|0-8191)\\nheld 0-8191 1\\nknown 0-8191 1\\nchecksum [0-9a-f]{16}\\n"
 > SIDECAR FENCE some bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 5 owner 2 0-3
-< -ERR fence all, empty or handoff
+< -ERR fence all, empty, handoff or come
 > SIDECAR FENCE all b 5 owner 2 0-3
 < -ERR a node's id has 40 characters
 > SIDECAR FENCE all bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb -5 owner 2 0-3

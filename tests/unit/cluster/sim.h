@@ -310,3 +310,6 @@ void sim_phases_print(void);
 /* The first look at a slot since its daemon began to serve it. */
 void sim_check_served(int index, unsigned slot);
 void sim_run_client(void);
+
+/* Whether a daemon executes a command on the slot now. */
+bool sim_answers(unsigned slot);

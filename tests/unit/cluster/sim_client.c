@@ -143,6 +143,12 @@ find_server(unsigned slot)
     return SIM_NOBODY;
 }
 
+bool
+sim_answers(unsigned slot)
+{
+    return find_server(slot) != SIM_NOBODY;
+}
+
 /* Whether the node has known all that there is to know for a while. */
 static bool
 is_informed(int node)

@@ -844,3 +844,50 @@ TEST(the_longer_copy_wins_when_its_server_leads)
         sim_end();
     }
 }
+
+/* Slots move one after another, and each is copied for up to 0.4 s, some for
+ * 5 s. Returns the longest time for which no daemon answers for one of them. */
+static uint64_t
+move_one_after_another(const unsigned *moved, size_t count)
+{
+    uint64_t since_ms[SIM_SLOTS] = { 0 };
+    uint64_t until_ms = sim.now_ms + 10000;
+    uint64_t longest_ms = 0;
+
+    for (uint64_t ms = 0; sim.now_ms < until_ms; ms++) {
+        if (ms % 30 == 0 && ms / 30 < count) {
+            uint64_t epoch = sim_next_epoch();
+            struct sim_version *version = sim_change_cluster();
+
+            version->owner[moved[ms / 30]] = 0;
+            version->member[0].epoch = epoch;
+        }
+        sim_run_ms();
+        for (size_t i = 0; i < count; i++) {
+            if (sim_answers(moved[i])) {
+                since_ms[i] = 0;
+            } else if (since_ms[i] == 0) {
+                since_ms[i] = sim.now_ms;
+            } else if (sim.now_ms - since_ms[i] > longest_ms) {
+                longest_ms = sim.now_ms - since_ms[i];
+            }
+        }
+    }
+    return longest_ms;
+}
+
+TEST(no_slot_waits_for_the_copies_of_those_that_moved_before)
+{
+    static const unsigned moved[] = { 1, 4, 7 };
+
+    log_set_level((enum log_level)CONF_LOG_NOTHING);
+    for (uint64_t world = 1; world <= SMALL_WORLDS; world++) {
+        sim_begin(world * UINT64_C(0x9E3779B97F4A7C15), false);
+        sim.plain = 0;
+        while (sim.now_ms < 3000) {
+            sim_run_ms();
+        }
+        assert_true(move_one_after_another(moved, 3) < 350);
+        sim_end();
+    }
+}

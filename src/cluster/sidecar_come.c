@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cluster/sidecar_come.h"
+
+#include "cluster/sidecar_show.h"
+#include "cluster/sidecar_times.h"
+
+/* Collects the slots that are found at one daemon, which served them last, and
+ * that it was not asked for in this round. A source that a survey has found may
+ * not be the newest. */
+static void
+collect(struct sidecar *sidecar, struct slot_set *ret_set)
+{
+    const struct sidecar_slot *first = NULL;
+
+    memset(ret_set, 0, sizeof(*ret_set));
+    slot_set_foreach (&sidecar->in[PHASE_FOUND], slot) {
+        const struct sidecar_slot *at = &sidecar->slots[slot];
+
+        if (at->surveyed || at->fenced || at->source == PEER_NONE ||
+            slot_set_has(&sidecar->come.asked, slot)) {
+            continue;
+        }
+        first = first == NULL ? at : first;
+        if (at->source == first->source &&
+            at->source_epoch == first->source_epoch) {
+            slot_set_add(ret_set, slot);
+        }
+    }
+}
+
+void
+sidecar_come_tick(struct sidecar *sidecar, uint64_t now_ms)
+{
+    struct sidecar_come *come = &sidecar->come;
+    unsigned first;
+
+    slot_set_intersect(&come->asked, &sidecar->in[PHASE_FOUND]);
+    if (come->number != 0 || sidecar->role != SIDECAR_LEADS ||
+        sidecar->claim.state == CLAIM_NONE) {
+        return;
+    }
+    if (now_ms - come->round_ms >= COME_AGAIN_MS) {
+        come->round_ms = now_ms;
+        memset(&come->asked, 0, sizeof(come->asked));
+    }
+    collect(sidecar, &come->set);
+    first = slot_set_from(&come->set, 0);
+    if (first == CLUSTER_SLOTS) {
+        return;
+    }
+    if (sidecar->changed) {
+        sidecar_show(sidecar); /* commands wait here before the source hears */
+    }
+    slot_set_unite(&come->asked, &come->set);
+    come->source = sidecar->slots[first].source;
+    come->number = sidecar_ask(
+        sidecar,
+        (struct sidecar_ask){ .question = SIDECAR_ASK_COME,
+                              .node = sidecar->peers[come->source].id,
+                              .set = &come->set,
+                              .known = sidecar->slots[first].source_epoch });
+}
+
+bool
+sidecar_come_answered(struct sidecar *sidecar, uint64_t number,
+                      const struct sidecar_answer *answer)
+{
+    struct sidecar_come *come = &sidecar->come;
+    bool serves = answer->kind == SIDECAR_HAS_KEYS;
+
+    if (number == 0 || number != come->number) {
+        return false;
+    }
+    come->number = 0;
+    slot_set_intersect(&come->set, &sidecar->in[PHASE_FOUND]);
+    slot_set_foreach (&come->set, slot) {
+        struct sidecar_slot *at = &sidecar->slots[slot];
+
+        if (at->source == come->source && at->source_serves != serves) {
+            at->source_serves = serves;
+            sidecar->changed = true;
+        }
+    }
+    return true;
+}

@@ -119,7 +119,7 @@ $(STAMP): FORCE
 	@mkdir -p $(@D)
 	@echo '#define BLOOMERY_VERSION "$(VERSION)"' | cmp -s - $@ || \
 	  echo '#define BLOOMERY_VERSION "$(VERSION)"' > $@
-FORCE:
+.PHONY: FORCE
 
 $(B)/%.o: %.c Makefile | $(STAMP)
 	@mkdir -p $(@D)

@@ -392,6 +392,12 @@ $(OLD)/Makefile:
 $(OLD)/build/deb: $(OLD)/Makefile
 	$(OLD_MAKE) deb > $(OLD)/deb.log 2>&1 || { tail -n 40 $(OLD)/deb.log; rm -rf $@; exit 1; }
 
+$(OLD)/build/release/bloomery-server: $(OLD)/Makefile
+	$(OLD_MAKE) all
+
+versions: $(SERVER) $(OLD)/build/release/bloomery-server ## Upgrade from 1.0.0, built beside this, and go back: make versions [SEED=n]
+	SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) $(PYTEST) tests/versions
+
 deb-check: deb deps-deb-check $(if $(shell git cat-file -t $(OLD_COMMIT) 2> /dev/null),$(OLD)/build/deb) ## Install, upgrade and remove the packages in a new root, as root
 	tests/debian
 
@@ -648,7 +654,7 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check package-check test check model converse crash replicas stops states power-loss out-of-memory simulate simulate-cluster walk handovers crossings failovers local-rounds cluster pins clients fuzz coverage bench bench-all plots lint format units-check rpm deps-rpm wheel deps-wheel \
+.PHONY: all library run demo demo-cluster versions deb deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check package-check test check model converse crash replicas stops states power-loss out-of-memory simulate simulate-cluster walk handovers crossings failovers local-rounds cluster pins clients fuzz coverage bench bench-all plots lint format units-check rpm deps-rpm wheel deps-wheel \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

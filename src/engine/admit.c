@@ -186,11 +186,11 @@ is_paused(const struct request *req, uint32_t flags)
 {
     const struct conn *conn = req->session->conn;
 
-    if (!pause_holds(req->service, flags) || ends_pauses(req->command)) {
+    if (!pause_waits(req->service, flags) || ends_pauses(req->command)) {
         return false;
     }
     return conn == NULL || !conn->is_reserved ||
-           pause_holds_operator(req->service, flags);
+           pause_waits_operator(req->service, flags);
 }
 
 /* Returns whether a command with these flags may produce notices while an inbox

@@ -29,7 +29,7 @@ bool
 expiry_may_remove(const struct service *service)
 {
     return !service->role.replica && !in_grace(service) &&
-           !pause_holds(service, CMD_WRITE);
+           !pause_waits(service, CMD_WRITE);
 }
 
 bool

@@ -245,7 +245,7 @@ gateway_has_room(struct loop *loop)
     bool room;
 
     gate_enter(gate, worker->index);
-    room = !pause_holds(service, PAUSE_WRITES) &&
+    room = !pause_waits(service, PAUSE_WRITES) &&
            !inboxes_are_crowded(service->inboxes) &&
            (service->journal == NULL || journal_has_room(service->journal) ||
             refusal_of_writes(service) != OK);

@@ -71,13 +71,13 @@ is_held(const struct service *service, enum pause_cause from, uint32_t flags)
 }
 
 bool
-pause_holds_now(const struct service *service, uint32_t flags)
+pause_waits_now(const struct service *service, uint32_t flags)
 {
     return is_held(service, PAUSE_BY_CLIENT, flags);
 }
 
 bool
-pause_holds_operator(const struct service *service, uint32_t flags)
+pause_waits_operator(const struct service *service, uint32_t flags)
 {
     return is_held(service, PAUSE_BY_CLIENT + 1, flags);
 }

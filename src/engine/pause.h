@@ -28,7 +28,7 @@ void pause_end(struct service *service, enum pause_cause cause);
 /* By the clock, so that a pause ends on time. The first one on any thread, the
  * other inside a section of the gate. */
 bool pause_is_on_now(const struct service *service);
-bool pause_holds_now(const struct service *service, uint32_t flags);
+bool pause_waits_now(const struct service *service, uint32_t flags);
 static inline bool
 pause_is_on(const struct service *service)
 {
@@ -39,16 +39,16 @@ pause_is_on(const struct service *service)
 /* Returns whether a command with these flags has to wait. Inside a section of
  * the gate. */
 static inline bool
-pause_holds(const struct service *service, uint32_t flags)
+pause_waits(const struct service *service, uint32_t flags)
 {
     return __builtin_expect((observed_by(service) & OBSERVED_PAUSE) != 0, 0) &&
-           pause_holds_now(service, flags);
+           pause_waits_now(service, flags);
 }
 
 /* Whether a command of a reserved connection (reserved-clients, admin-port)
  * must wait. CLIENT PAUSE does not stop these connections; the others
  * do. */
-bool pause_holds_operator(const struct service *service, uint32_t flags);
+bool pause_waits_operator(const struct service *service, uint32_t flags);
 
 /* Clears the flag of a pause that has ended. From time to time, by loop 0
  * inside a section of the gate. */

@@ -14,9 +14,9 @@ TEST(a_pause_of_writes_lets_reads_through)
 
     pause_begin(&rig->service, PAUSE_BY_CLIENT, 1000000, PAUSE_WRITES);
     assert_true(pause_is_on(&rig->service));
-    assert_true(pause_holds(&rig->service, CMD_WRITE));
-    assert_true(pause_holds(&rig->service, CMD_MAY_REPLICATE));
-    assert_false(pause_holds(&rig->service, CMD_READONLY));
+    assert_true(pause_waits(&rig->service, CMD_WRITE));
+    assert_true(pause_waits(&rig->service, CMD_MAY_REPLICATE));
+    assert_false(pause_waits(&rig->service, CMD_READONLY));
     run_and_expect(rig, "BF.EXISTS k a; BF.EXISTS k b; PING",
                    ":0\r\n:0\r\n+PONG\r\n");
     pause_end(&rig->service, PAUSE_BY_CLIENT);
@@ -34,15 +34,15 @@ TEST(pauses_add_up_to_the_longer_and_the_wider)
     until = atomic_load(&rig->service.pause_until_ms);
     pause_begin(&rig->service, PAUSE_BY_CLIENT, 1, PAUSE_ALL);
     assert_int_equal(until, atomic_load(&rig->service.pause_until_ms));
-    assert_true(pause_holds(&rig->service, 0));
+    assert_true(pause_waits(&rig->service, 0));
     pause_begin(&rig->service, PAUSE_BY_CLIENT, 2000000, PAUSE_WRITES);
     assert_true(until < atomic_load(&rig->service.pause_until_ms));
-    assert_true(pause_holds(&rig->service, 0));
+    assert_true(pause_waits(&rig->service, 0));
     pause_begin(&rig->service, PAUSE_BY_CLIENT, UINT64_MAX, PAUSE_WRITES);
     assert_true(atomic_load(&rig->service.pause_until_ms) == UINT64_MAX);
     pause_end(&rig->service, PAUSE_BY_CLIENT);
     pause_begin(&rig->service, PAUSE_BY_CLIENT, 1000000, PAUSE_WRITES);
-    assert_false(pause_holds(&rig->service, 0));
+    assert_false(pause_waits(&rig->service, 0));
     rig_free(rig);
 }
 
@@ -55,16 +55,16 @@ TEST(pauses_of_different_causes_leave_each_other_alone)
 
     pause_begin(service, PAUSE_BY_CLIENT, 1000000, PAUSE_ALL);
     pause_begin(service, PAUSE_FOR_HANDOVER, UINT64_MAX, PAUSE_WRITES);
-    assert_true(pause_holds(service, 0));
+    assert_true(pause_waits(service, 0));
     pause_end(service, PAUSE_BY_CLIENT);
     assert_true(pause_is_on(service));
-    assert_false(pause_holds(service, CMD_READONLY));
-    assert_true(pause_holds(service, CMD_WRITE));
+    assert_false(pause_waits(service, CMD_READONLY));
+    assert_true(pause_waits(service, CMD_WRITE));
     pause_begin(service, PAUSE_FOR_END, UINT64_MAX, PAUSE_WRITES);
     pause_begin(service, PAUSE_BY_CLIENT, 1000000, PAUSE_ALL);
     pause_end(service, PAUSE_FOR_HANDOVER);
     pause_end(service, PAUSE_FOR_END);
-    assert_true(pause_holds(service, 0));
+    assert_true(pause_waits(service, 0));
     assert_true(atomic_load(&service->pause_until_ms) < UINT64_MAX);
     pause_end(service, PAUSE_BY_CLIENT);
     assert_false(pause_is_on(service));
@@ -95,13 +95,13 @@ TEST(the_operator_is_held_by_the_server_alone)
     struct service *service = &rig->service;
 
     pause_begin(service, PAUSE_BY_CLIENT, 1000000, PAUSE_ALL);
-    assert_false(pause_holds_operator(service, CMD_WRITE));
+    assert_false(pause_waits_operator(service, CMD_WRITE));
     pause_begin(service, PAUSE_FOR_HANDOVER, 1000000, PAUSE_WRITES);
-    assert_true(pause_holds_operator(service, CMD_WRITE));
-    assert_true(pause_holds_operator(service, CMD_MAY_REPLICATE));
-    assert_false(pause_holds_operator(service, CMD_READONLY));
+    assert_true(pause_waits_operator(service, CMD_WRITE));
+    assert_true(pause_waits_operator(service, CMD_MAY_REPLICATE));
+    assert_false(pause_waits_operator(service, CMD_READONLY));
     pause_end(service, PAUSE_FOR_HANDOVER);
-    assert_false(pause_holds_operator(service, CMD_WRITE));
+    assert_false(pause_waits_operator(service, CMD_WRITE));
     rig_free(rig);
 }
 
@@ -156,9 +156,9 @@ TEST(a_walk_that_lags_holds_only_what_it_has_to_follow)
     run_and_expect(rig, "MULTI; BF.ADD a 2; EXEC",
                    "+OK\r\n+QUEUED\r\n*1\r\n:1\r\n");
     assert_true(expiry_may_remove(&rig->service));
-    assert_true(pause_holds(&rig->service, command_at(CMD_ID_COPY)->flags));
-    assert_true(pause_holds_operator(&rig->service, CMD_REMAKES));
-    assert_false(pause_holds(&rig->service, CMD_WRITE));
+    assert_true(pause_waits(&rig->service, command_at(CMD_ID_COPY)->flags));
+    assert_true(pause_waits_operator(&rig->service, CMD_REMAKES));
+    assert_false(pause_waits(&rig->service, CMD_WRITE));
     pause_end(&rig->service, PAUSE_FOR_WALK);
     run_text(rig, "MULTI; COPY a b", true);
     pause_begin(&rig->service, PAUSE_FOR_WALK, UINT64_MAX, CMD_REMAKES);

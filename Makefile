@@ -272,7 +272,8 @@ LIBRARY  := $(STATIC):$(LIBDIR)/libbloomery.a $(SHARED):$(LIBDIR)/libbloomery.so
 	include/bloomery/bloom.h:include/bloomery/bloom.h include/bloomery/local.h:include/bloomery/local.h
 LIBTEXTS := packaging/libbloomery.pc.in:$(LIBDIR)/pkgconfig/libbloomery.pc \
 	packaging/libbloomery-local.pc.in:$(LIBDIR)/pkgconfig/libbloomery-local.pc \
-	packaging/man/libbloomery.3:share/man/man3/libbloomery.3
+	packaging/man/libbloomery.3:share/man/man3/libbloomery.3 \
+	packaging/man/libbloomery-local.3:share/man/man3/libbloomery-local.3
 BINARIES := $(SERVER):bin/bloomery-server $(CHECK):bin/bloomery-check \
 	$(LOAD):bin/bloomery-load
 UNITS    := packaging/systemd/bloomery.service:lib/systemd/system/bloomery.service \
@@ -437,7 +438,8 @@ abi-check: $(SHARED) $(LOCAL_SHARED) ## Compare the ABI of the libraries with th
 TSAN_TESTS := --quick tests/scenario/test_mixed_load.py tests/scenario/test_crossfire.py \
 	$(patsubst %.c,build/tsan/%,$(wildcard \
 	$(foreach l,base keyspace net tls push measure access engine bloom replay \
-	  dial info heal slots command roles sidecar server local,tests/unit/$l/test_*.c) \
+	  dial info heal slots command roles sidecar server,tests/unit/$l/test_*.c) \
+	$(addprefix tests/unit/local/test_local,.c _link.c _member.c _readers.c _server.c _view.c) \
 	tests/unit/conf/test_conf_file.c $(addprefix tests/unit/repl/test_,backlog.c status.c) \
 	$(addprefix tests/unit/journal/test_,journal*.c spool.c stage.c) \
 	$(addprefix tests/unit/snapshot/test_,crew.c records.c transfer.c walker.c) \

@@ -74,6 +74,9 @@ def test_both_libraries_export_what_the_header_declares_and_no_more(prefix):
 def test_the_man_page_names_every_function(prefix):
     page = (prefix / "share/man/man3/libbloomery.3").read_text()
     assert {name for name in declared() if name not in page} == set()
+    page = (prefix / "share/man/man3/libbloomery-local.3").read_text()
+    local = declared("local.h", "bloomery_local_", ())
+    assert {name for name in local if name not in page} == set()
 
 
 def test_the_shared_library_needs_nothing_but_the_c_library(prefix):

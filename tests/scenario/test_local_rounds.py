@@ -155,7 +155,7 @@ class Round:
         self.kind = rng.choice(KINDS)
         self.items = Items(self.kind[0] == "AGEING")
         self.link = SlowLink(self.port, random.Random(rng.random()))
-        self.conn = self.server.conn()
+        self.conn = self.server.conn(timeout=60 * servers.time_factor())
         self.create()
         self.askers = [Asker(port, flags, self.items, random.Random(rng.random()))
                        for port, flags in ((self.port, 0), (self.link.port, 0),
@@ -199,7 +199,7 @@ class Round:
         self.server.kill()
         time.sleep(self.rng.random() * 0.3)
         self.server = self.start(*self.options, port=self.port)
-        self.conn = self.server.conn()
+        self.conn = self.server.conn(timeout=60 * servers.time_factor())
 
     def stop_server(self):
         os.kill(self.server.pid, signal.SIGSTOP)

@@ -190,7 +190,7 @@ def test_a_dump_is_refused_where_the_secret_is_another(group):
 
 
 def test_tools_read_heads_and_need_the_secret_to_execute(group, tmp_path):
-    node = group.node()
+    node = group.node("--auto-aof-rewrite-percentage", "0")
     with node.conn() as conn:
         conn.call("BF.INSERT", "k", "HASH", "keyed", "ITEMS", "a", "b")
         conn.call("SAVE")

@@ -21,3 +21,23 @@ sidecar_times_are_good(const struct sidecar_options *options)
            COPY_ASK_MS + SIDECAR_ANSWER_MS < options->forget_ms &&
            NEXT_SURVEY_MS < options->empty_ms;
 }
+
+struct sidecar_options
+sidecar_times_of(uint64_t lease_ms, bool safe, uint64_t node_timeout_ms)
+{
+    uint64_t leaving_ms = lease_ms / 2;
+    uint64_t await_ms = SIDECAR_AWAIT_MS;
+
+    if (await_ms < leaving_ms + SIDECAR_ANSWER_MS) {
+        await_ms = leaving_ms + SIDECAR_ANSWER_MS;
+    }
+    return (struct sidecar_options){
+        .silence_ms = safe ? node_timeout_ms + 2 * lease_ms : lease_ms,
+        .leaving_ms = leaving_ms,
+        .forget_ms = SIDECAR_FORGET_MS,
+        .fence_ms = SIDECAR_FENCE_MS,
+        .empty_ms = SIDECAR_EMPTY_MS,
+        .giving_ms = SIDECAR_GIVING_MS,
+        .await_ms = await_ms,
+    };
+}

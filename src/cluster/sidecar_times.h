@@ -64,3 +64,8 @@ _Static_assert(PULL_LINK_MS > LEASE_MAX_MS + SIDECAR_ANSWER_MS,
 
 /* Whether the times of the options are as long as what they wait for. */
 bool sidecar_times_are_good(const struct sidecar_options *options);
+
+/* Returns options with the times that follow from a lease of any length. safe:
+ * the neighbour's cluster-node-timeout and two leases are the silence. */
+struct sidecar_options sidecar_times_of(uint64_t lease_ms, bool safe,
+                                        uint64_t node_timeout_ms);

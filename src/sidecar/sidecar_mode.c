@@ -63,18 +63,11 @@ set_silence(struct sidecar_mode *mode)
     const struct conf *conf = mode->loop0->service->conf;
     uint64_t lease_ms = mode->lease.length_ns / MS;
     bool safe = conf->sidecar_mode == CONF_SIDECAR_MODE_SAFE;
-    const struct sidecar_options options = {
-        .missing_empty = conf->sidecar_missing_slot == CONF_MISSING_SLOT_EMPTY,
-        .silence_ms = safe ? mode->view.settings.node_timeout_ms + 2 * lease_ms
-                           : lease_ms,
-        .leaving_ms = lease_ms / 2,
-        .forget_ms = SIDECAR_FORGET_MS,
-        .fence_ms = SIDECAR_FENCE_MS,
-        .empty_ms = SIDECAR_EMPTY_MS,
-        .giving_ms = SIDECAR_GIVING_MS,
-        .await_ms = SIDECAR_AWAIT_MS
-    };
+    struct sidecar_options options =
+        sidecar_times_of(lease_ms, safe, mode->view.settings.node_timeout_ms);
 
+    options.missing_empty =
+        conf->sidecar_missing_slot == CONF_MISSING_SLOT_EMPTY;
     sidecar_set_options(mode->sidecar, &options);
     atomic_store(&mode->cluster.lease_ms, lease_ms);
 }

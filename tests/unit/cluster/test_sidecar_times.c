@@ -6,20 +6,20 @@
 static struct sidecar_options
 usual(void)
 {
-    return (struct sidecar_options){ .silence_ms = LEASE_MAX_MS,
-                                     .leaving_ms = LEASE_MAX_MS / 2,
-                                     .forget_ms = SIDECAR_FORGET_MS,
-                                     .fence_ms = SIDECAR_FENCE_MS,
-                                     .empty_ms = SIDECAR_EMPTY_MS,
-                                     .giving_ms = SIDECAR_GIVING_MS,
-                                     .await_ms = SIDECAR_AWAIT_MS };
+    return sidecar_times_of(LEASE_MAX_MS, false, 0);
 }
 
-TEST(the_usual_times_are_good_with_the_longest_lease)
+/* sidecar-lease-ms may be set to any. */
+TEST(the_times_are_good_with_a_lease_of_any_length)
 {
-    const struct sidecar_options options = usual();
+    for (uint64_t lease_ms = 0; lease_ms <= 3600000; lease_ms += 100) {
+        for (int safe = 0; safe < 2; safe++) {
+            const struct sidecar_options options =
+                sidecar_times_of(lease_ms, safe != 0, 15000);
 
-    assert_true(sidecar_times_are_good(&options));
+            assert_true(sidecar_times_are_good(&options));
+        }
+    }
 }
 
 TEST(a_time_that_is_shorter_than_what_it_waits_for_is_not)

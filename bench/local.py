@@ -121,7 +121,7 @@ def main():
         items = LOOK_ITEMS // shrink
         server.call("BF.RESERVE", "k", "0.01", str(items))
         fill(server, items // 10)
-        looks = measure(args.build, "look", url, "k", items)
+        looks = measure(args.build, "look", url, "k")
         got["contains in C, 12 MB"] = looks["contains-ns"]
         got["contains_many of 1,000"] = looks["many-millions"]
         got["BF.EXISTS, one connection"] = exists(server, 2)

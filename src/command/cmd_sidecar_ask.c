@@ -116,7 +116,8 @@ parse(struct request *req, struct sidecar_ask *ask, char *node,
     const struct slice *argv = req->argv;
 
     if (!parse_question(argv[2], &ask->question)) {
-        return request_fail(req, ERR_CUSTOM, "fence all, empty, handoff or come");
+        return request_fail(req, ERR_CUSTOM,
+                            "fence all, empty, handoff or come");
     }
     if (argv[3].len != TOPOLOGY_ID_LEN) {
         return request_fail(req, ERR_CUSTOM, "a node's id has 40 characters");

@@ -49,12 +49,6 @@ put_writing(struct buf *text, const struct persist_info *info)
     info_put_number(text, "current_save_keys_total", info->writing.keys_total);
 }
 
-static void
-put_error(struct buf *text, const char *name, int error)
-{
-    info_put_text(text, name, error != 0 ? strerror(error) : "");
-}
-
 /* Seconds of -1 mean "never" or "not now". */
 static void
 put_snapshot(const struct service *service, struct buf *text,
@@ -64,7 +58,6 @@ put_snapshot(const struct service *service, struct buf *text,
     info_put_number(text, "rdb_bgsave_in_progress", info->saving);
     info_put_number(text, "rdb_last_save_time", info->last_save_s);
     put_status(text, "rdb_last_bgsave_status", info->last_save_ok);
-    put_error(text, "rdb_last_bgsave_error", info->last_save_error);
     info_put_signed(text, "rdb_last_bgsave_time_sec", info->last_save_seconds);
     info_put_signed(text, "rdb_current_bgsave_time_sec",
                     info->current_save_seconds);
@@ -87,14 +80,11 @@ put_rewrite(const struct service *service, struct buf *text,
     info_put_signed(text, "aof_current_rewrite_time_sec",
                     info->current_rewrite_seconds);
     put_status(text, "aof_last_bgrewrite_status", info->last_rewrite_ok);
-    put_error(text, "aof_last_bgrewrite_error", info->last_rewrite_error);
     info_put_since(text, "aof_rewrites", info->rewrites,
                    &service->rewrites_before);
     info_put_number(text, "aof_rewrites_consecutive_failures",
                     info->rewrite_failures);
     put_status(text, "aof_last_write_status", !info->journal.faulted);
-    put_error(text, "aof_last_write_error",
-              info->journal.faulted ? info->journal.error : 0);
     info_put_number(text, "aof_last_cow_size", 0);
     info_put_number(text, "module_fork_in_progress", 0);
     info_put_number(text, "module_fork_last_cow_size", 0);
@@ -198,12 +188,22 @@ put_journal(struct buf *text, const struct persist_info *info)
 }
 
 static void
+put_error(struct buf *text, const char *name, int error)
+{
+    info_put_text(text, name, error != 0 ? strerror(error) : "");
+}
+
+static void
 put_rest(struct buf *text, const struct persist_info *info)
 {
     static const char *const parks[] = { [PARKS_NOTHING] = "none",
                                          [PARKS_REMAKES] = "remakes",
                                          [PARKS_WRITES] = "writes" };
 
+    put_error(text, "rdb_last_bgsave_error", info->last_save_error);
+    put_error(text, "aof_last_bgrewrite_error", info->last_rewrite_error);
+    put_error(text, "aof_last_write_error",
+              info->journal.faulted ? info->journal.error : 0);
     info_put_number(text, "snapshot_failures", info->save_failures);
     info_put_number(text, "current_save_bytes", info->writing.bytes);
     info_put_number(text, "current_save_holds", info->writing.holds);

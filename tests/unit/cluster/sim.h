@@ -172,7 +172,7 @@ struct sim_world {
     bool cut[SIM_NODES][SIM_NODES]; /* from, to */
     /* Until when daemons do not hear each other, though their nodes do. */
     uint64_t side_cut_ms[SIM_NODES][SIM_NODES];
-    bool disowns; /* slots may have no owner for a while */
+    bool disowns;        /* slots may have no owner for a while */
     bool side_cut_comes; /* with a failover, when the next pull runs */
     uint64_t disturbed_ms[SIM_NODES]; /* when its links changed, or it did */
     struct sim_daemon daemon[SIM_NODES];

@@ -147,7 +147,7 @@ conf_foreign_explains(const char *where, struct slice line, bool brief,
         conf_error_set(ret_error,
                        "%s: this file is in the syntax of redis.conf. A file "
                        "for this server has [sections] and name = value "
-                       "lines: bloomery-server --print=options prints one",
+                       "lines: bloomery-server --convert FILE makes one of it",
                        where);
         return true;
     }
@@ -158,7 +158,8 @@ conf_foreign_explains(const char *where, struct slice line, bool brief,
         ret_error,
         "%s: this file is in the syntax of redis.conf. A file for this server "
         "has [sections] and name = value lines: here %s = %.*s below [%s], or "
-        "--%s on the command line. bloomery-server --print=options prints one",
+        "--%s on the command line. bloomery-server --convert FILE makes one of "
+        "it",
         where, conf_key(row), value.len < 64 ? (int)value.len : 64, value.data,
         row->section, row->name);
     return true;

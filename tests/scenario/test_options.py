@@ -158,7 +158,7 @@ requirepass sesame
 def test_a_file_of_redis_is_recognised(text, line):
     said = refused(conf=text)
     assert "test.conf:%d: this file is in the syntax of redis.conf" % line in said
-    assert "--print=options" in said and "sesame" not in said
+    assert "--convert FILE" in said and "sesame" not in said
 
 
 # ---- standard input ----------------------------------------------------------

@@ -61,6 +61,21 @@ sidecar_come_tick(struct sidecar *sidecar, uint64_t now_ms)
                               .known = sidecar->slots[first].source_epoch });
 }
 
+void
+sidecar_come_broke(struct sidecar *sidecar)
+{
+    slot_set_foreach (&sidecar->in[PHASE_FOUND], slot) {
+        struct sidecar_slot *at = &sidecar->slots[slot];
+
+        if (at->source_serves &&
+            strcmp(sidecar->peers[at->source].id, sidecar->claim.source) == 0) {
+            at->source_serves = false;
+            slot_set_remove(&sidecar->come.asked, slot);
+            sidecar->changed = true;
+        }
+    }
+}
+
 bool
 sidecar_come_answered(struct sidecar *sidecar, uint64_t number,
                       const struct sidecar_answer *answer)

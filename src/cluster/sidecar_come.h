@@ -12,6 +12,10 @@
 /* Announces what is to be announced. */
 void sidecar_come_tick(struct sidecar *sidecar, uint64_t now_ms);
 
+/* The claim's source may have started again: it does not serve what it was
+ * asked for before, and hears it once more. */
+void sidecar_come_broke(struct sidecar *sidecar);
+
 /* Returns whether this answered such a question. */
 bool sidecar_come_answered(struct sidecar *sidecar, uint64_t number,
                            const struct sidecar_answer *answer);

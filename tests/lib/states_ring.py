@@ -72,14 +72,17 @@ class Ring(World):
 
     # ---- the oracle ----------------------------------------------------------
 
-    def await_served(self):
+    def await_served(self, started=False):
         """A primary that came back with older data than its replica has leaves the
-        slots to that: so does an operator."""
+        slots to that: so does an operator. Before that replica comes, nobody knows."""
         def served():
             told = self.ask("INFO", "replication", server=self.target()) or b""
             if b"behind_replicas:1" in told:
                 self.fail_over()
-            return self.ask("BF.EXISTS", KEYS[0], "none", server=self.target()) == 0
+                return False
+            followed = b"state=online" in told or self.moved or not started
+            return followed and self.ask("BF.EXISTS", KEYS[0], "none",
+                                         server=self.target()) == 0
         try:
             wait_until(served, 40, "the slots are served")
         except AssertionError:
@@ -95,6 +98,10 @@ class Ring(World):
     def settle(self):
         self.await_served()
         super().settle()
+
+    def start_again(self):
+        super().start_again()
+        self.await_served(started=True)
 
     def check_items(self, server, where):
         self.await_served()

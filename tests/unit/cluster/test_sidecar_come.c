@@ -67,6 +67,22 @@ TEST(clients_are_sent_to_the_source_of_a_slot_before_its_turn)
     rig_fini(&rig);
 }
 
+/* It would send them back here. */
+TEST(clients_are_not_sent_to_a_source_whose_link_broke_until_it_is_asked_again)
+{
+    struct rig rig;
+
+    begin(&rig);
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_COME, &keys);
+    assert_int_equal(rig.state[5462], SLOT_PULLED);
+    sidecar_pull_broke(rig.sidecar, rig.now_ms);
+    assert_int_equal(rig.state[5462], SLOT_HELD);
+    assert_true(comes(&rig, 5462)); /* at once */
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_COME, &keys);
+    assert_int_equal(rig.state[5462], SLOT_PULLED);
+    rig_fini(&rig);
+}
+
 TEST(an_answer_about_a_slot_that_has_gone_is_of_no_use)
 {
     struct rig rig;

@@ -4,6 +4,7 @@
  */
 #include "local/local_member.h"
 
+#include "base/mem.h"
 #include "local/local_readers.h"
 
 #include "../test.h"
@@ -113,4 +114,21 @@ TEST(dials_that_fail_are_told_once)
     assert_int_equal(status_of(member).error, BLOOMERY_LOCAL_CONNECT);
     assert_int_equal(local_member_wait(member, 0), BLOOMERY_LOCAL_LATE);
     local_member_end(member);
+}
+
+TEST(a_copy_for_which_there_is_no_memory_leaves_nothing)
+{
+    const struct bloomery_local_options options = {
+        .struct_size = sizeof(options), .key = "k", .key_bytes = 1
+    };
+    struct bloomery_local *member = NULL;
+    bool fired = true;
+
+    for (unsigned nth = 1; fired; nth++) {
+        mem_fail_at(nth);
+        member = local_member_new(&options, "fake");
+        fired = mem_fail_clear();
+        assert_true(fired == (member == NULL));
+    }
+    local_member_abandon(member);
 }

@@ -69,8 +69,10 @@ hand_over(const char *text, size_t len, char *ret_line)
 static void
 remember_section(struct reading *reading)
 {
-    const char *begin = reading->text + strspn(reading->text, " \t");
+    const char *begin = reading->text;
 
+    begin += strncmp(begin, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* of UTF-8 */
+    begin += strspn(begin, " \t");
     if (*begin == '[' && strchr(begin, ']') != NULL) {
         memcpy(reading->section, begin, strlen(begin) + 1);
     }
@@ -282,15 +284,16 @@ set_from_line(void *user, const char *section, const char *key,
 static bool
 parse(struct reading *reading)
 {
-    int bad_line;
+    int bad_line, before;
 
     do { /* inih ends at a bad line */
+        before = reading->line;
         bad_line = ini_parse_stream(read_line, reading, set_from_line, reading);
         if (bad_line != 0 && !reading->failed && !fail_foreign(reading)) {
             fail_at_line(reading, "neither [section] nor name = value");
         }
         reading->resumes = true;
-    } while (bad_line > 0 && !reading->failed);
+    } while (bad_line > 0 && !reading->failed && reading->line > before);
     (void)fclose(reading->file);
     return !reading->failed;
 }

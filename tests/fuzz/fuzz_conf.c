@@ -5,7 +5,7 @@
  * the pairs of a CONFIG SET, which sets all of them or none.
  */
 #include "base/err.h"
-#include "conf/conf.h"
+#include "conf/conf_apply.h"
 #include "conf/conf_load.h"
 #include "conf/conf_rewrite.h"
 #include "target.h"
@@ -135,6 +135,25 @@ check_set(struct slice text)
     conf_fini(&conf);
 }
 
+/* Looks for all mistakes of a file, of which the first one is known. */
+static void
+check_mistakes(const char *path, const char *first)
+{
+    struct buf mistakes = { 0 };
+    struct conf conf;
+    struct conf_error error;
+    const struct conf_source source = { .conf = &conf, .mistakes = &mistakes };
+
+    conf_init(&conf);
+    CHECK(conf_load_source(&source, path, &error));
+    CHECK(mistakes.len > strlen(first));
+    CHECK(memcmp(mistakes.data, first, strlen(first)) == 0);
+    CHECK(mistakes.data[strlen(first)] == '\n');
+    check_values(&conf);
+    buf_free(&mistakes);
+    conf_fini(&conf);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -153,6 +172,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         CHECK(strncmp(error.text, path, strlen(path)) == 0);
         CHECK(error.text[strlen(path)] == ':');
+        check_mistakes(path, error.text);
     }
     conf_fini(&conf);
     (void)close(fd);

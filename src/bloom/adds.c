@@ -186,7 +186,7 @@ add_batch(struct request *req, struct bloom *bloom, const struct slice *items,
     hash_batch(bloom, items, count, hashes);
     status = bloom_add_batch(bloom, bloom_make_env(req), hashes, count,
                              ret_added, ret_done);
-    while (status == BLOOM_FULL && req->obey) { /* of a log with gaps */
+    while (status == BLOOM_FULL && req->service->log_has_gaps) {
         size_t more = 0;
 
         bloom_add_over(bloom, hashes[*ret_done]);
@@ -248,7 +248,7 @@ add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash,
     status =
         deletable_add_again(bloom, bloom_make_env(req), hash,
                             (struct deletable_done){ .layer = *ret_layer }, 0);
-    if (status == BLOOM_FULL && req->obey) { /* of a log with gaps */
+    if (status == BLOOM_FULL && req->service->log_has_gaps) {
         bloom_add_over(bloom, hash);
         status = BLOOM_OK;
     }

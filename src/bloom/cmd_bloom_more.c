@@ -263,7 +263,7 @@ unite(struct request *req, struct bloom *into, const struct bloom *has,
     }
     merge->count = kept;
     if (kept > 0) {
-        status = (req->obey ? bloom_merge_over : bloom_merge)(
+        status = (req->service->log_has_gaps ? bloom_merge_over : bloom_merge)(
             into, bloom_make_env(req), merge->sources, kept);
     }
     return status == BLOOM_OK ? OK : merge_error(req, into, merge, status);

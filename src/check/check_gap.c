@@ -74,6 +74,7 @@ void
 check_gap_open(struct check_gap *gap)
 {
     gap->open = true;
+    check_world_tolerate(gap->world);
     map_free(&gap->whole);
 }
 

@@ -25,6 +25,9 @@ bool check_world_load(struct check_world *world, int fd, bool leave_out,
  * had (replay/complete.h). */
 uint64_t check_world_left_out(const struct check_world *world);
 
+/* From here on, full filters take what a log with gaps adds to them. */
+void check_world_tolerate(struct check_world *world);
+
 /* Executes a group as a start does. False: one of its commands failed; those
  * before it were executed. */
 bool check_world_execute(struct check_world *world, struct slice commands,

@@ -195,6 +195,7 @@ struct service {
     struct keyspace_memory memory; /* maxmemory, from conf */
     struct bloom_env bloom_env;    /* limits of filters, from conf */
     struct bloom_env obey_env;     /* for replayed effects: no limits */
+    bool log_has_gaps; /* the log lacks deletions: full filters take more */
     struct stats *stats;
     struct registry *registry;
     struct usage *usage;           /* of clients; NULL in tests */

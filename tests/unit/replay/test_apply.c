@@ -527,6 +527,8 @@ TEST(commands_that_no_log_contains_are_refused)
                         "command" },
         { "MULTI; BF.ADD k a; EXEC", "BF.ADD failed: ERR not found" },
         { "MULTI; DEL k", "the group ends between MULTI and EXEC" },
+        { "BF.INSERT k CAPACITY 1 NONSCALING INCARNATION 1 ITEMS a b",
+          "BF.INSERT failed: ERR non scaling filter is full" },
     };
     struct rig *rig = rig_new_threads(2);
     struct apply *apply = apply_new(rig->worker);

@@ -98,7 +98,7 @@ enum bloomery_local_event {
 enum {
     BLOOMERY_LOCAL_NO_WAIT = 1, /* open returns at once; the copy says unknown
                                    until it is loaded */
-    BLOOMERY_LOCAL_REPLICA_ALLOWED = 2,  /* the server may be a replica */
+    BLOOMERY_LOCAL_REPLICA_ALLOWED = 2,  /* the server may be, or become, one */
     BLOOMERY_LOCAL_MISSING_IS_ABSENT = 4 /* a key that does not exist counts as
                                             an empty filter */
 };

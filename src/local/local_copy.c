@@ -572,6 +572,12 @@ say_load(struct local_copy *copy, struct buf *out)
     }
 }
 
+bool
+local_copy_is_quiet(const struct local_copy *copy)
+{
+    return !copy->asks && copy->on_way == 0;
+}
+
 uint64_t
 local_copy_say(struct local_copy *copy, uint64_t now_ms, struct buf *out)
 {

@@ -106,6 +106,9 @@ struct local_facts {
 void local_copy_facts(const struct local_copy *copy,
                       struct local_facts *ret_facts);
 
+/* Whether no answer or reply is awaited. */
+bool local_copy_is_quiet(const struct local_copy *copy);
+
 /* Appends the commands that are due. Returns when to call it again, if nothing
  * comes before. */
 uint64_t local_copy_say(struct local_copy *copy, uint64_t now_ms,

@@ -19,7 +19,8 @@ enum {
     SILENT_MS = 10000,
     LEAST_PAUSE_MS = 50,
     MOST_PAUSE_MS = 1000,
-    MOVES_MAX = 5
+    MOVES_MAX = 5,
+    ROLE_MS = 1000
 };
 
 #define MS_NS UINT64_C(1000000)
@@ -278,11 +279,42 @@ connect_again(struct local_link *link)
         return;
     }
     link->dial_at_ms = 0;
+    link->role_asked = false;
+    link->role_at_ms = local_link_now_ms() + ROLE_MS;
     link->connections++;
     local_copy_link(link->copy, local_link_now_ms());
 }
 
 /* ---- the conversation ---------------------------------------------------- */
+
+/* Asks for the server's role now and then, when nothing else is on its way: it
+ * may have become a replica. Returns whether an answer is awaited. */
+static bool
+ask_role(struct local_link *link)
+{
+    if (!link->replica && !link->role_asked &&
+        local_link_now_ms() >= link->role_at_ms &&
+        local_copy_is_quiet(link->copy)) {
+        client_send_login(&link->client, 3, slice_lit(""),
+                          (struct slice){ NULL, 0 });
+        link->role_asked = true;
+    }
+    return link->role_asked;
+}
+
+/* Takes the answer. False: the server is a replica, or does not say. */
+static bool
+hear_role(struct local_link *link, struct slice value)
+{
+    link->role_asked = false;
+    link->role_at_ms = local_link_now_ms() + ROLE_MS;
+    if (resp_is_error(value) || names_replica(value)) {
+        note_error(link, BLOOMERY_LOCAL_REPLICA,
+                   "the server has become a replica", "");
+        return false;
+    }
+    return true;
+}
 
 /* Hears what has come. False: the connection is of no use any more. */
 static bool
@@ -291,6 +323,12 @@ hear(struct local_link *link)
     struct slice value;
 
     while (client_next(&link->client, &value)) {
+        if (link->role_asked && value.data[0] != '>') {
+            if (!hear_role(link, value)) {
+                return false;
+            }
+            continue;
+        }
         if (!local_copy_take(link->copy, value, local_link_now_ms())) {
             struct local_facts facts;
 
@@ -315,8 +353,10 @@ hear(struct local_link *link)
 static uint64_t
 say(struct local_link *link, struct pollfd *ret_poll)
 {
-    uint64_t next_ms =
-        local_copy_say(link->copy, local_link_now_ms(), &link->client.out);
+    uint64_t next_ms = ask_role(link)
+                           ? UINT64_MAX
+                           : local_copy_say(link->copy, local_link_now_ms(),
+                                            &link->client.out);
     uint64_t silent_ms = local_link_now_ms() + SILENT_MS;
 
     if (link->client.out.failed) {

@@ -31,7 +31,9 @@ enum { LOCAL_LINK_ERROR_MAX = 256, LOCAL_LINK_HOST_MAX = 256 };
 struct local_link {
     const struct local_address *address;
     struct local_copy *copy;
-    bool replica; /* the server may be one */
+    bool replica; /* the server may be one; else its role is asked for */
+    bool role_asked;
+    uint64_t role_at_ms; /* it is asked for again */
     struct client client;
     int wake_fd; /* ends a wait when it is readable, also a dial; -1: none */
     /* The server that has the key, if another one said so (MOVED). */

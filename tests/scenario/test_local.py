@@ -162,6 +162,22 @@ def test_what_cannot_be_copied_is_said_when_it_is_opened(
             server, url=url % ("se%2Fcret", server.port)).refusal()
 
 
+def test_a_server_that_becomes_a_replica_is_left(start_server, copy):
+    """Its filter is a copy then, and may be older than what the primary says."""
+    server, other = start_server(), start_server()
+    with server.conn() as conn, other.conn() as their:
+        for each in conn, their:
+            each.call("BF.ADD", "k", "x")
+        one, any_role = copy(server), copy(server, REPLICA_ALLOWED)
+        one.becomes("y", "absent")
+        conn.call("REPLICAOF", "127.0.0.1", other.port)
+        wait_until(lambda: "replica" in one.status()[4], 20)
+        one.becomes("y", "unknown")
+        any_role.becomes("y", "absent")
+        conn.call("REPLICAOF", "NO", "ONE")
+        one.becomes("y", "absent")
+
+
 def test_a_copy_comes_through_tls(start_server, copy, tmp_path):
     files = tls.Files(tmp_path)
     port = servers.free_port()

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 
 import pytest
+import yaml
 
 from lib import servers
 from lib.containers import Running
@@ -21,6 +22,7 @@ TOP = servers.TOP
 PACKAGING = TOP / "packaging"
 MAKEFILE = (TOP / "Makefile").read_text()
 VERSION = (TOP / "VERSION").read_text().strip()
+COMPOSE = PACKAGING / "container/compose.yaml"
 
 
 def server(*words, env=None):
@@ -46,7 +48,7 @@ def test_the_version_is_the_same_everywhere():
     spec = (PACKAGING / "rpm/bloomery.spec").read_text()
     assert re.search(r"^Version: +(\S+)$", spec, re.M).group(1) == "%{bloomery_version}"
     assert "-D 'bloomery_version $(VERSION)'" in MAKEFILE
-    for manifest in (PACKAGING / "kubernetes").glob("*.yaml"):
+    for manifest in [*(PACKAGING / "kubernetes").glob("*.yaml"), COMPOSE]:
         assert re.findall(r"/bloomery:(\S+)$", manifest.read_text(), re.M) == [VERSION]
     symbols = (PACKAGING / "debian/libbloomery1.symbols").read_text()
     since = {tuple(map(int, v.split("."))) for v in
@@ -259,6 +261,17 @@ def test_the_container_is_not_root_and_stops_by_the_signal_that_saves():
     conf = (PACKAGING / "container/bloomery.conf").read_text()
     assert "dir = %s\n" % one(final, "VOLUME") in conf
     assert "port = %s\n" % one(final, "EXPOSE") in conf
+
+
+def test_compose_starts_the_container_as_its_head_says():
+    service = yaml.safe_load(COMPOSE.read_text())["services"]["bloomery"]
+    _, final = stages()
+    assert [v.split(":")[1] for v in service["volumes"]] == [one(final, "VOLUME")]
+    assert service["ports"] == ["7379:" + one(final, "EXPOSE")]
+    place = COMPOSE.parent / service["build"]["context"]
+    assert (place / service["build"]["dockerfile"]).samefile(PACKAGING / "container/Containerfile")
+    assert "/run/secrets/" + service["secrets"][0] == service["command"][1]
+    assert server("--print=words")[1].count(service["command"][0].lstrip("-")) > 0
 
 
 def test_the_health_check_of_the_container_works(tmp_path):

@@ -29,12 +29,15 @@ extern void dallocx(void *ptr, int flags) __attribute__((weak));
  * last DEL it would keep them all. One background thread returns them in any
  * case, and spares the loops that work: within 5 seconds instead of 10, since
  * FLUSHALL of a million keys takes some seconds itself. A new thread has no
- * cache until it enables one (base/thread.h). MALLOC_CONF in the environment
- * wins over this. */
+ * cache until it enables one (base/thread.h). Huge pages are for large layers,
+ * which ask for them themselves: where the kernel gave them to small blocks
+ * too, a fresh server had 28 MB of them, and a small cgroup was filled by
+ * memory that nobody had counted. MALLOC_CONF in the environment wins over
+ * this. */
 extern const char *malloc_conf;
 const char *malloc_conf =
     "background_thread:true,max_background_threads:1,dirty_decay_ms:5000,"
-    "tcache:false";
+    "tcache:false,thp:never";
 
 enum { ALL_ARENAS = 4096 }; /* MALLCTL_ARENAS_ALL */
 

@@ -221,6 +221,13 @@ def test_filters_get_no_more_than_the_machine_has(server):
 
 
 @pytest.mark.skipif(servers.sanitized(), reason="another allocator")
+def test_small_blocks_get_no_huge_pages(start_server):
+    server = start_server(env={"MALLOC_CONF": ""})   # no world sets it
+    with server.conn() as conn:
+        assert b'opt.thp: "never"' in conn.call("MEMORY", "MALLOC-STATS")
+
+
+@pytest.mark.skipif(servers.sanitized(), reason="another allocator")
 @pytest.mark.parametrize("way", ["DEL", "FLUSHALL", "PEXPIRE"])
 def test_an_idle_server_returns_the_memory_of_small_filters(start_server, way):
     """The allocator's own thread does it, because an idle server hardly ever

@@ -229,7 +229,7 @@ def test_a_sidecar_is_ready_with_its_lease(start_server):
     made = neighbour.Neighbour()
     try:
         server = start_server("--sidecar-of", made.address, *neighbour.EMPTY)
-        assert ready(server, "no lease")
+        servers.wait_until(lambda: ready(server, "no lease"), 20, "it says why not")
         made.say(nodes=[neighbour.node(neighbour.A, server.port, "myself,master",
                                        slots="0-16383")])
         neighbour.wait_lease(server)

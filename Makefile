@@ -531,9 +531,10 @@ COVERING := $(foreach l,base core proto conf keyspace journal snapshot persist r
 	  bloom tools, \
 	$(filter $(B)/tests/unit/$l/%,$(UNIT))) $(FUZZ)
 
-coverage: ## Print the line coverage of parsers and loaders by unit tests and fuzz corpora
-	$(MAKE) MODE=coverage CC=clang $(COVERING:$(B)/%=build/coverage/%)
+coverage: ## Print the line coverage of parsers by unit tests and corpora, of what connects them by scenarios
+	$(MAKE) MODE=coverage CC=clang $(COVERING:$(B)/%=build/coverage/%) $(addprefix build/coverage/bloomery-,server check load)
 	tests/coverage $(COVERING:$(B)/%=build/coverage/%)
+	tests/connected build/coverage
 
 bench: deps-bench $(SERVER) $(BENCH) $(SHIM) ## Measure for 16 minutes and write bench/RESULTS.md; QUICK=1: a smoke test
 	$(PYTHON) bench/report.py --build $(B) $(if $(QUICK),--quick)
@@ -568,7 +569,7 @@ lint: $(STAMP) ## Check layers, mirrored tests, names of forbidden calls, clang-
 	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
 	  -std=c11 -D_GNU_SOURCE -Isrc -Iinclude -I$(dir $(STAMP)) \
 	  -Xclang -analyzer-config -Xclang max-nodes=$(NODES)
-	shellcheck .ci/run packaging/release/version packaging/debian/bloomery-server.postinst packaging/debian/tests/removes packaging/debian/tests/serves tests/abi tests/circles tests/coverage tests/debian tests/deps tests/lint tests/packages tests/peers tests/rpm tests/units tests/unused packaging/completion/bloomery.bash
+	shellcheck .ci/run packaging/release/version packaging/debian/bloomery-server.postinst packaging/debian/tests/removes packaging/debian/tests/serves tests/abi tests/circles tests/connected tests/coverage tests/debian tests/deps tests/lint tests/packages tests/peers tests/rpm tests/units tests/unused packaging/completion/bloomery.bash
 	$(PYTHON) -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py
 
 format: ## Format all C files

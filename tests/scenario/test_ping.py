@@ -386,7 +386,8 @@ def test_the_version_has_the_parts_of_the_build():
     code, said = run("--version")
     lines = said.splitlines()
     fields = dict(line.split(": ", 1) for line in lines[1:])
-    assert code == 0 and re.fullmatch(r"bloomery-server \d+\.\d+\.\d+", lines[0])
+    assert code == 0 and re.fullmatch(
+        r"bloomery-server \d+\.\d+\.\d+(\+\d+\.g[0-9a-f]+)?", lines[0])
     assert set(fields) == {"build", "cpu", "allocator", "libuv", "hiredis", "xxHash",
                            "OpenSSL"}
     mode = os.environ.get("BLOOMERY_MODE", "release")

@@ -9,12 +9,11 @@
 static inline const char *
 err_name(enum err err)
 {
-    static const char *const names[] = {
-        [OK] = "OK",
-#define ERR(id, prefix, text) [ERR_##id] = #id,
+#define ERR(id, prefix, text)                                                  \
+    if (err == ERR_##id) {                                                     \
+        return #id;                                                            \
+    }
 #include "tbl/errors.def"
 #undef ERR
-    };
-
-    return names[err];
+    return "OK";
 }

@@ -89,14 +89,15 @@ touch_some(const struct request *req, const struct bloom *bloom,
 
 /* The filter may change between two pieces, come, or go. That makes the rest
  * slower or needless, but never wrong. */
-static enum err
-touch_piece(struct request *req, struct bloom_insert *insert)
+enum err
+adds_touch(struct request *req, struct bloom_insert *insert)
 {
+    enum { FEW = 4 * BLOOM_BATCH_MAX }; /* items that are always one piece */
     struct touching *touching = request_resumed(req);
     const struct entry *entry;
     const struct bloom *bloom;
 
-    if (insert->count <= ADDS_FEW || !request_may_pause(req)) {
+    if (insert->count <= FEW || req->obey || !request_may_pause(req)) {
         return OK;
     }
     entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
@@ -105,7 +106,7 @@ touch_piece(struct request *req, struct bloom_insert *insert)
         (bloom_make_is_unready(bloom) || !bloom_is_fresh(bloom))) {
         return OK;
     }
-    if (bloom == NULL && touching == NULL && (req->obey || !may_make(insert))) {
+    if (bloom == NULL && touching == NULL && !may_make(insert)) {
         return OK;
     }
     if (touching == NULL) {
@@ -118,16 +119,6 @@ touch_piece(struct request *req, struct bloom_insert *insert)
     return touching == NULL || bloom == NULL
                ? OK
                : touch_some(req, bloom, insert, &touching->at);
-}
-
-enum err
-adds_touch(struct request *req, struct bloom_insert *insert)
-{
-    if (req->worker->touches) {
-        req->worker->touches = touch_piece(req, insert) == ERR_AGAIN;
-        return ERR_AGAIN; /* the command itself comes later */
-    }
-    return req->obey ? OK : touch_piece(req, insert);
 }
 
 /* ---- effects of new items ------------------------------------------------ */

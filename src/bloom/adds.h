@@ -28,14 +28,12 @@ struct bloom_adds {
     uint64_t at_ms; /* of a replay on an ageing filter: its time */
 };
 
-enum { ADDS_FEW = 4 * BLOOM_BATCH_MAX }; /* items that are one piece */
-
 /* If the filter of the request's key is fresh (core/bloom.h), has the kernel
  * clear the pages that many items need, in pieces, since this takes several
  * times as long as the adds. For a key that is missing, makes the filter first,
  * which bloom_make_create() takes: insert->made. ERR_AGAIN: the handler has
  * paused; nothing is changed. For handlers, after their checks and before they
- * open the key. With worker->touches, nothing else is done for a command. */
+ * open the key. */
 MUST_CHECK enum err adds_touch(struct request *req,
                                struct bloom_insert *insert);
 

@@ -497,6 +497,20 @@ queue_or_run(struct request *req, struct window *window)
     return ANSWERED;
 }
 
+/* Frees the state that a command kept between its parts, now that the command
+ * has ended. It may have ended by a refusal between two parts. */
+static void
+end_again(struct session *session)
+{
+    session->worked_ns = 0;
+    if (session->again != NULL) {
+        session->again_free(session->again);
+        session->again = NULL;
+        session->again_bytes = 0;
+        atomic_store(&session->blocked, SESSION_RUNS);
+    }
+}
+
 /* Checks the first run of a window, as window_gather has checked the others,
  * then queues or executes it. False if it has paused. What run_gather groups
  * needs no check of the request. */
@@ -535,7 +549,7 @@ execute_window(struct request *req, struct window *window)
     if (!window_is_many(window)) {
         worker->ran_one = true;
         observe_command_ends(req);
-        session_end_again(req->session);
+        end_again(req->session);
         if (__builtin_expect(req->session->asking, 0)) {
             route_command_ends(req);
         }

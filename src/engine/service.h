@@ -338,8 +338,6 @@ struct worker {
     bool alone;               /* a replay: the keyspace is its own, so it enters
                                  no gate and takes no lock */
     bool silent;              /* executes the primary's log: no effects */
-    bool touches;             /* adds have pages cleared and pause: nothing
-                                 else is done (bloom/adds.h) */
     bool holds_gate;          /* the caller is inside the gate already */
     bool insists;             /* never waits for room in the journal: the caller
                                  has asked whether there is some (inject.h) */

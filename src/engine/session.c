@@ -95,18 +95,6 @@ session_free_handover(struct handover *handover)
 }
 
 void
-session_end_again(struct session *session)
-{
-    session->worked_ns = 0;
-    if (session->again != NULL) {
-        session->again_free(session->again);
-        session->again = NULL;
-        session->again_bytes = 0;
-        atomic_store(&session->blocked, SESSION_RUNS);
-    }
-}
-
-void
 session_fini(struct session *session)
 {
     if (session->again != NULL && session->again_free != NULL) {

@@ -113,10 +113,6 @@ void session_free_handover(struct handover *handover); /* NULL is fine */
  * conn. */
 void session_reset(struct session *session, bool authenticated);
 
-/* Frees the state that a command kept between its parts, now that the command
- * has ended. It may have ended by a refusal between two parts. */
-void session_end_again(struct session *session);
-
 /* Makes the session one of this user, in the place of its present one. Under
  * the registry's lock if there is a conn. */
 void session_set_user(struct session *session, struct user *user);

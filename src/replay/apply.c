@@ -49,12 +49,6 @@ apply_needs_world(struct apply *apply, struct slice commands)
     return obey_needs_world(&apply->obey, commands);
 }
 
-bool
-apply_touch(struct apply *apply, struct slice commands, uint64_t sequence)
-{
-    return !apply->obey.is_long || obey_touch(&apply->obey, commands, sequence);
-}
-
 /* Refuses a group that ends inside a transaction: a log never splits one
  * between two groups. */
 bool

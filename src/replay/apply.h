@@ -22,10 +22,6 @@ void apply_free(struct apply *apply);
  * SWAPDB). */
 bool apply_needs_world(struct apply *apply, struct slice commands);
 
-/* Does what obey_touch() does, if the group that apply_needs_world() saw last
- * is long. */
-bool apply_touch(struct apply *apply, struct slice commands, uint64_t sequence);
-
 /* Executes a group, with the rules of obey_group. The caller is inside a
  * section of the gate, or has raised it if apply_needs_world, for the group and
  * its relay together, so that neither the end of a walk nor a change of the

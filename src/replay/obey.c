@@ -6,7 +6,6 @@
  */
 #include "replay/obey.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "engine/dispatch.h"
 #include "engine/execute.h"
@@ -16,11 +15,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum {
-    REPLIES_KEPT = 1 << 20, /* bytes of buffer, from batch to batch */
-    LONG_ARGC = 256,        /* from so many words on pages are touched first */
-    TOUCH_NS = 500 * 1000
-};
+enum { REPLIES_KEPT = 1 << 20 /* bytes of buffer, from batch to batch */ };
 
 void
 obey_init(struct obey *obey, struct service *service, unsigned index)
@@ -102,123 +97,22 @@ batch_needs_world(const struct batch *batch)
     return false;
 }
 
-static bool
-batch_is_long(const struct batch *batch)
-{
-    for (uint32_t i = 0; i < batch->count; i++) {
-        if (batch->command[i].argc > LONG_ARGC) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool
 obey_needs_world(struct obey *obey, struct slice commands)
 {
     size_t begin;
     size_t at = 0;
 
-    obey->is_long = false;
     do {
         begin = at;
         if (logged_fill(&obey->batch, commands, &at) != 0) {
             return false;
         }
-        obey->is_long = obey->is_long || batch_is_long(&obey->batch);
         if (batch_needs_world(&obey->batch)) {
             return true;
         }
     } while (at > begin);
     return false;
-}
-
-/* ---- pages ----------------------------------------------------------------
- */
-
-/* Lets one command of the batch do what it does while worker->touches. Others
- * than SELECT and the adds of many items are left out. */
-static void
-touch_for(struct obey *obey, uint32_t index)
-{
-    const struct batch_command *bytes = &obey->batch.command[index];
-    const struct command *command =
-        command_find(obey->batch.argv[bytes->first]);
-    uint32_t count = obey->batch.count;
-    bool selects = command != NULL && command_id(command) == CMD_ID_SELECT;
-
-    obey->worker->touches = command != NULL && bytes->argc > LONG_ARGC &&
-                            (command_id(command) == CMD_ID_BF_MADD ||
-                             command_id(command) == CMD_ID_BF_INSERT);
-    if (selects || obey->worker->touches) {
-        obey->batch.count = index + 1;
-        buf_reset(&obey->replies, REPLIES_KEPT);
-        (void)dispatch_batch(obey->worker, &obey->session, &obey->batch, index,
-                             UINT64_MAX, &obey->replies);
-        obey->batch.count = count;
-    }
-}
-
-static bool
-touch_batch(struct obey *obey, uint64_t since_ns)
-{
-    struct obey_touch *touch = &obey->touch;
-
-    for (; touch->next < obey->batch.count; touch->next++) {
-        touch_for(obey, touch->next);
-        if (obey->worker->touches) {
-            return false;
-        }
-        session_end_again(&obey->session);
-        if (clock_mono_ns() - since_ns > TOUCH_NS) {
-            touch->next++;
-            return false;
-        }
-    }
-    return true;
-}
-
-static void
-obey_touch_ends(struct obey *obey)
-{
-    session_end_again(&obey->session);
-    obey->touch = (struct obey_touch){ 0 };
-}
-
-/* The state of a command that has paused stays in the session, and belongs to
- * this group. */
-bool
-obey_touch(struct obey *obey, struct slice commands, uint64_t sequence)
-{
-    struct obey_touch *touch = &obey->touch;
-    uint64_t since_ns = clock_mono_ns();
-    uint32_t db = obey->session.db;
-    size_t at;
-    bool done = true;
-
-    if (touch->sequence != sequence) {
-        obey_touch_ends(obey);
-        *touch = (struct obey_touch){ .sequence = sequence, .db = db };
-    }
-    if (touch->begin > commands.len) {
-        return true; /* another group with this number */
-    }
-    obey->session.db = touch->db;
-    do {
-        at = touch->begin;
-        if (logged_fill(&obey->batch, commands, &at) != 0) {
-            break; /* obey_group() says so */
-        }
-        done = touch_batch(obey, since_ns);
-        if (done) {
-            touch->begin = at;
-            touch->next = 0;
-        }
-    } while (done && obey->batch.count > 0);
-    touch->db = obey->session.db;
-    obey->session.db = db;
-    obey->worker->touches = false;
-    return done;
 }
 
 /* ---- executing ----------------------------------------------------------- */
@@ -271,7 +165,6 @@ obey_group(struct obey *obey, struct slice commands, uint64_t position,
     size_t at = 0;
 
     CHECK(obey->session.obey && obey->worker->session == NULL);
-    obey_touch_ends(obey);
     obey->worker->failure = OK;
     obey->worker->log_text = commands.data;
     obey->worker->log_begins = position;

@@ -35,13 +35,6 @@ struct obey {
     struct session session;
     struct batch batch;
     struct buf replies;
-    bool is_long; /* a command of the last obey_needs_world() has many items */
-    struct obey_touch {
-        uint64_t sequence; /* of the group */
-        size_t begin;      /* of the batch, in the group */
-        uint32_t next;     /* command of the batch */
-        uint32_t db;
-    } touch;
 };
 
 /* index: the thread's, for the gate. */
@@ -52,12 +45,6 @@ void obey_fini(struct obey *obey);
  * touches more than its keys, or REPLCONF HISTORY. Bytes that are no command
  * end the search. */
 bool obey_needs_world(struct obey *obey, struct slice commands);
-
-/* Has the kernel clear the pages that a long group will write, in pieces, as
- * adds_touch() in bloom/adds.h does for clients. Nothing else changes, so other
- * clients may be served, and the data may change, between two pieces. Returns
- * false if there is more to do. The caller is as for apply_group(). */
-bool obey_touch(struct obey *obey, struct slice commands, uint64_t sequence);
 
 /* Executes the commands of a group: writes, SELECT, REPLCONF HISTORY, MULTI and
  * EXEC in canonical RESP. A worker that is alone skips MULTI and EXEC, since no

@@ -98,72 +98,6 @@ TEST(commands_are_repeated_in_their_databases)
     rig_free(rig);
 }
 
-/* ---- pages --------------------------------------------------------------- */
-
-enum { MANY = 20000 };
-
-static void
-put_many(struct buf *group, unsigned first)
-{
-    encode(group, "SELECT 0");
-    buf_printf(group, "*%d\r\n$7\r\nBF.MADD\r\n$1\r\nk\r\n", MANY + 2);
-    for (unsigned i = first; i < first + MANY; i++) {
-        buf_printf(group, "$8\r\n%08u\r\n", i);
-    }
-}
-
-static bool
-touch(struct apply *apply, struct rig *rig, struct slice group,
-      uint64_t sequence)
-{
-    bool done;
-
-    assert_false(apply_needs_world(apply, group));
-    hold_gate(&rig->service, false);
-    done = apply_touch(apply, group, sequence);
-    drop_gate(&rig->service, false);
-    return done;
-}
-
-/* Other clients see nothing of it. A group may be given up between two pieces.
- */
-TEST(a_long_group_gets_the_pages_of_a_fresh_filter_in_pieces)
-{
-    enum { PIECES_MIN = 3 };
-    struct rig *from = rig_new(), *rig = rig_new_threads(2);
-    struct apply *apply = apply_new(rig->worker);
-    struct buf group = { 0 }, other = { 0 };
-    char reason[256] = "";
-    unsigned pieces = 1;
-
-    run_text(from, "BF.RESERVE k 0.01 80000000", false);
-    effects_take(from);
-    assert_true(apply_bytes(apply, &rig->service, buf_slice(&from->effects.raw),
-                            reason, sizeof(reason)));
-    put_many(&group, 0);
-    put_many(&other, MANY);
-    assert_false(touch(apply, rig, buf_slice(&other), 4));
-    while (!touch(apply, rig, buf_slice(&group), 5)) {
-        run_and_expect(rig, "BF.CARD k; BF.EXISTS k 00000000", ":0\r\n:0\r\n");
-        pieces++;
-    }
-    assert_true(pieces >= PIECES_MIN);
-    run_and_expect(rig, "BF.CARD k", ":0\r\n");
-    (void)touch(apply, rig, buf_slice(&other), 6);
-    assert_true(apply_bytes(apply, &rig->service, buf_slice(&group), reason,
-                            sizeof(reason)));
-    run_and_expect(rig, "BF.EXISTS k 00000000; BF.EXISTS k 00019999",
-                   ":1\r\n:1\r\n");
-    expect_applied(apply, rig, "BF.ADD k x; SELECT 3; " MAKE("l", "78"));
-    (void)touch(apply, rig, buf_slice(&other), 7);
-    expect_applied(apply, rig, "BF.ADD l y"); /* still in its database */
-    buf_free(&group);
-    buf_free(&other);
-    apply_free(apply);
-    rig_free(rig);
-    rig_free(from);
-}
-
 /* ---- positions ----------------------------------------------------------- */
 
 /* Returns the position behind the nth command (0: the first) of a group. */
@@ -527,8 +461,6 @@ TEST(commands_that_no_log_contains_are_refused)
                         "command" },
         { "MULTI; BF.ADD k a; EXEC", "BF.ADD failed: ERR not found" },
         { "MULTI; DEL k", "the group ends between MULTI and EXEC" },
-        { "BF.INSERT k CAPACITY 1 NONSCALING INCARNATION 1 ITEMS a b",
-          "BF.INSERT failed: ERR non scaling filter is full" },
     };
     struct rig *rig = rig_new_threads(2);
     struct apply *apply = apply_new(rig->worker);

@@ -23,6 +23,7 @@ from lib.servers import wait_until
 ROUNDS = int(os.environ.get("ROUNDS") or 0) or 1
 FAR = "4000000000000"   # ms
 OPTIONS = ("--appendonly", "yes", "--databases", "32")
+writing = threading.Lock()  # held for each write beside a way
 
 
 class Kind:
@@ -123,8 +124,9 @@ class Writing:
             with self.run.server.conn() as conn:
                 while not self.done.is_set():
                     name = self.run.rng.choice(list(KINDS))
-                    self.run.select(conn, KINDS[name])
-                    self.run.add(conn, name, self.run.rng.randrange(1, 5))
+                    with writing:
+                        self.run.select(conn, KINDS[name])
+                        self.run.add(conn, name, self.run.rng.randrange(1, 5))
         except Exception as error:  # pylint: disable=broad-except
             self.failed = error
 
@@ -469,18 +471,27 @@ def dump_and_restore(conn, key, to):
 
 def chunks(conn, key, to):
     """The chunks are those of one moment if the header has not changed. If it has,
-    bloomery-load tries again, too."""
-    while True:
-        head = got = conn.call("BF.SCANDUMP", key, "0")
-        parts = []
-        while not isinstance(got, resp.Error) and got[0] != 0:
-            parts.append(got)
-            got = conn.call("BF.SCANDUMP", key, str(got[0]))
-        if isinstance(got, resp.Error) or conn.call("BF.SCANDUMP", key, "0") == head:
+    bloomery-load tries again, too; here, the writes may at last have to wait."""
+    for attempt in range(1, 11):
+        with writing if attempt == 10 else contextlib.nullcontext():
+            parts, got = chunks_once(conn, key)
+        if parts is not None:
             break
     for at, data in parts:
         assert conn.call("BF.LOADCHUNK", to, str(at), data) == b"OK", key
     return got
+
+
+def chunks_once(conn, key):
+    """The chunks and the last reply; None instead if the header has changed."""
+    head = got = conn.call("BF.SCANDUMP", key, "0")
+    parts = []
+    while not isinstance(got, resp.Error) and got[0] != 0:
+        parts.append(got)
+        got = conn.call("BF.SCANDUMP", key, str(got[0]))
+    if isinstance(got, resp.Error) or conn.call("BF.SCANDUMP", key, "0") == head:
+        return parts, got
+    return None, got
 
 
 def move(conn, key, to):

@@ -57,7 +57,8 @@ def type_in(folder, commands):
     """Runs the commands in a folder that looks like the checkout but has its own
     `data/`; returns [[exit status, output]] of each."""
     for name in os.listdir(servers.TOP):
-        if not name.startswith(".") and name != "data":
+        # Without .git, a make here would give the sources another version.
+        if name == ".git" or not name.startswith(".") and name != "data":
             (folder / name).symlink_to(servers.TOP / name)
     got = subprocess.run(
         [*NAMESPACE, "/usr/bin/python3", str(TYPED),

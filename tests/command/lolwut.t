@@ -2,7 +2,7 @@
 #
 # LOLWUT: a drawing, the same one for the same number, and the version.
 >! LOLWUT
-~ =?"(txt:)?([.o]{8}( |\\n)){96}\\n\d+ items in a filter of 768 bits\. Bloomery ver\. \d+\.\d+\.\d+, as Valkey ver\. 9\.0\.0\\n"
+~ =?"(txt:)?([.o]{8}( |\\n)){96}\\n\d+ items in a filter of 768 bits\. Bloomery ver\. \d+\.\d+\.\d+(\+\d+\.g[0-9a-f]{7})?, as Valkey ver\. 9\.0\.0\\n"
 >! LOLWUT VERSION 5
 ~ =?"(txt:)?([.o]{8}( |\\n)){96}\\n22 items in .*\\n"
 >! LOLWUT VERSION x
@@ -16,4 +16,4 @@
 >! CONFIG SET dialect redis
 < +OK
 >! LOLWUT
-~ .* Bloomery ver\. \d+\.\d+\.\d+, as Redis ver\. 7\.4\.0\\n"
+~ .* Bloomery ver\. \d+\.\d+\.\d+(\+\d+\.g[0-9a-f]{7})?, as Redis ver\. 7\.4\.0\\n"

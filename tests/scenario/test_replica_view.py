@@ -14,7 +14,8 @@ from lib.servers import wait_until
 
 # These come after the fields of Redis.
 OURS = ["master_link_refusal", "sync_full_refusal", "master_failover_error",
-        "start_grace_left_ms", "behind_replicas", "data_absent"]
+        "start_grace_left_ms", "behind_replicas", "replica_lost",
+        "data_absent"]
 
 
 class Pair:

@@ -2,6 +2,7 @@
 #include "cluster/sidecar_fallen.h"
 
 #include "base/log.h"
+#include "cluster/survey.h"
 
 /* Returns the epoch + 1 below which the slot's holder gives it to nobody. */
 static uint64_t
@@ -16,8 +17,11 @@ asked_of(const struct sidecar *sidecar, unsigned slot)
 bool
 sidecar_is_fallen(const struct sidecar *sidecar, unsigned slot)
 {
-    return sidecar->survey.found[slot].epoch > sidecar->own->held[slot] &&
-           asked_of(sidecar, slot) > sidecar_epoch(sidecar);
+    bool fetched =
+        sidecar->survey.found[slot].epoch > sidecar->own->held[slot] ||
+        !survey_has_none_newer(sidecar, slot); /* ours is a shorter copy */
+
+    return fetched && asked_of(sidecar, slot) > sidecar_epoch(sidecar);
 }
 
 uint64_t

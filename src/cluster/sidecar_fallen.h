@@ -8,8 +8,8 @@
 
 #include "cluster/sidecar_state.h"
 
-/* Whether a daemon holds the slot that has heard of a higher epoch than ours,
- * and so gives it neither to us nor to our node. */
+/* Whether a daemon that has heard of a higher epoch than ours holds newer data
+ * of the slot than we do, and so gives it neither to us nor to our node. */
 bool sidecar_is_fallen(const struct sidecar *sidecar, unsigned slot);
 
 /* Returns the epoch + 1 above our node's at which the slot is claimed, so that

@@ -108,3 +108,31 @@ TEST(a_fallen_slot_that_is_forced_is_fetched_above_its_holders_epoch)
     mem_free(of_b);
     mem_free(kept);
 }
+
+/* A daemon with a higher epoch began to claim the slot, and its node lost it
+ * before the end. What we have is a copy of what B has. */
+TEST(a_copy_of_what_its_holder_gives_to_a_higher_epoch_only_is_fallen)
+{
+    struct holdings *of_b = mem_zalloc(sizeof(*of_b));
+    struct holdings *kept = mem_zalloc(sizeof(*kept));
+    struct rig rig;
+
+    of_b->held[7] = 1;
+    of_b->known[7] = 19;
+    kept->held[7] = kept->known[7] = 1;
+    kept->copied[7] = 100;
+    rig_init(&rig, kept);
+    rig_poll(&rig, RIG_NODES);
+    survey(&rig, 10, of_b, NULL);
+    assert_int_equal(rig.state[7], SLOT_MISSING);
+    assert_int_equal(slot_set_count(&rig.sidecar->fallen), 1);
+    assert_true(force(&rig, 7, 7));
+    for (int round = 0; round < 10 && rig.sidecar->claim.state != CLAIM_ASKS;
+         round++) {
+        survey(&rig, 1, of_b, NULL);
+    }
+    assert_int_equal(rig.sidecar->claim.raised, 20);
+    rig_fini(&rig);
+    mem_free(of_b);
+    mem_free(kept);
+}

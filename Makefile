@@ -80,7 +80,7 @@ LIBOBJS  := $(patsubst %.c,$(B)/library/%.o,$(wildcard src/core/*.c) \
 LOCAL_STATIC := $(B)/libbloomery-local.a
 LOCAL_SHARED := $(B)/libbloomery-local.so.1
 LOCAL_OBJS := $(LIBOBJS) $(patsubst %.c,$(B)/library/%.o,$(wildcard src/local/*.c src/client/*.c src/tls/*.c) \
-	  $(addprefix src/proto/,compose.c reply.c resp.c) $(addprefix src/base/,buf.c clock.c host_port.c mem.c \
+	  $(addprefix src/proto/,compose.c reply.c resp.c) $(addprefix src/base/,buf.c clock.c hex.c host_port.c mem.c \
 	  metrics.c num.c reserve.c slice.c thread.c))
 LOCAL_LIBS = $(shell pkg-config --libs libssl libcrypto) -lm
 UNIT     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*/test_*.c))

@@ -79,6 +79,26 @@ hex_get_bytes(struct slice text, void *ret_bytes, size_t len)
     return true;
 }
 
+int
+hex_escaped_byte(char high, char low)
+{
+    unsigned values[2];
+    const char digits[2] = { high, low };
+
+    for (int i = 0; i < 2; i++) {
+        char c = digits[i];
+
+        if (c >= 'A' && c <= 'F') {
+            c = (char)(c | 0x20);
+        }
+        values[i] = value_of(c);
+        if (values[i] == 16) {
+            return -1;
+        }
+    }
+    return (int)(values[0] << 4 | values[1]);
+}
+
 void
 hex_put_bytes(char *ret_text, const void *bytes, size_t len)
 {

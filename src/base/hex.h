@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Lower-case hexadecimal digits: keys and hashes in files and on the wire. Any
- * other byte, an upper-case digit too, is refused. Pure.
+ * other byte, an upper-case digit too, is refused, but in escapes. Pure.
  */
 #pragma once
 
@@ -24,6 +24,10 @@ bool hex_is_digits(struct slice text, size_t count);
 /* Reads a text of exactly two digits for each byte; on failure the bytes are
  * undefined. */
 bool hex_get_bytes(struct slice text, void *ret_bytes, size_t len);
+
+/* Returns the byte of two digits, here of either case, as escapes have them;
+ * -1: they are none. */
+int hex_escaped_byte(char high, char low);
 
 /* Writes two digits for each byte, and a NUL. */
 void hex_put_bytes(char *ret_text, const void *bytes, size_t len);

@@ -20,8 +20,8 @@ bool sidecar_force(struct sidecar *sidecar, const struct slot_set *set,
 /* Whether a missing slot is to be served with what there is. */
 bool sidecar_is_forced(const struct sidecar *sidecar, unsigned slot);
 
-/* Whether an operator's word has chosen the data of the slot: what is here, or
- * that of a peer. Not if the newest data has come back. */
+/* Whether an operator has chosen the data of the slot, and which: what is here,
+ * or what a peer has. False if the newest data has come back. */
 bool sidecar_force_chooses(const struct sidecar *sidecar, unsigned slot,
                            bool *ret_ours, uint16_t *ret_from);
 

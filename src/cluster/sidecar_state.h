@@ -162,7 +162,7 @@ struct sidecar_slot {
                               one */
     uint16_t comer;        /* the daemon that has come for it */
     uint16_t forced_from;  /* of a forced one: the peer whose data was chosen;
-                              PEER_NONE: that of the highest epoch */
+                              PEER_NONE: the data of the highest epoch */
     uint64_t source_epoch; /* the last owner's epoch + 1 */
     uint64_t wanted_round; /* survey.rounds when the slot became wanted: a later
                               round has to end */

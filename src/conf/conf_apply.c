@@ -5,6 +5,7 @@
  */
 #include "conf/conf_apply.h"
 
+#include "base/hex.h"
 #include "conf/conf_foreign.h"
 
 #include <stdio.h>
@@ -254,26 +255,18 @@ conf_apply_words(struct conf_source *source, struct slice name,
 
 /* ---- words --------------------------------------------------------------- */
 
-static int
-hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* Returns the byte of an escape inside double quotes, and moves behind it. */
 static char
 unescape(const char *at, const char *end, const char **ret_at)
 {
     static const char plain[] = "nrtba", meant[] = "\n\r\t\b\a";
     const char *found;
+    int byte =
+        end - at >= 3 && at[0] == 'x' ? hex_escaped_byte(at[1], at[2]) : -1;
 
-    if (end - at >= 3 && at[0] == 'x' && hex_digit(at[1]) >= 0 &&
-        hex_digit(at[2]) >= 0) {
+    if (byte >= 0) {
         *ret_at = at + 3;
-        return (char)(hex_digit(at[1]) * 16 + hex_digit(at[2]));
+        return (char)byte;
     }
     found = memchr(plain, *at, sizeof(plain) - 1);
     *ret_at = at + 1;

@@ -27,7 +27,7 @@ struct bloomery_local {
     struct local_link link;
     struct local_address address;
     struct bloom_env env;
-    const struct bloom_env *lower; /* that of core */
+    const struct bloom_env *lower; /* core's own, which env stands on */
     struct local_facts told;       /* but the pointers */
     unsigned told_cuts,
         told_lost; /* cuts, and the connection of the last one */

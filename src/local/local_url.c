@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "local/local_url.h"
 
+#include "base/hex.h"
 #include "base/host_port.h"
 
 #include <stdint.h>
@@ -10,16 +11,6 @@
 #define DEFAULT_PORT "7379"
 
 enum { DATABASE_MAX = INT32_MAX };
-
-static int
-hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 /* Decodes %XX. False: it is too long, or not one text. */
 static bool
@@ -31,13 +22,14 @@ decode(struct slice from, char *to, size_t room)
         char c = from.data[i];
 
         if (c == '%') {
-            int high = i + 2 < from.len ? hex_digit(from.data[i + 1]) : -1;
-            int low = i + 2 < from.len ? hex_digit(from.data[i + 2]) : -1;
+            int byte = i + 2 < from.len ? hex_escaped_byte(from.data[i + 1],
+                                                           from.data[i + 2])
+                                        : -1;
 
-            if (high < 0 || low < 0) {
+            if (byte < 0) {
                 return false;
             }
-            c = (char)(high << 4 | low);
+            c = (char)byte;
             i += 2;
         }
         if (c == '\0' || len + 1 >= room) {

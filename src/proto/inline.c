@@ -5,6 +5,8 @@
  */
 #include "proto/inline.h"
 
+#include "base/hex.h"
+
 struct cursor {
     const char *at, *end;
     char *to;
@@ -23,16 +25,6 @@ static bool
 ends_word(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-static int
-hex_of(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 static char
@@ -70,10 +62,12 @@ read_double_quoted(struct cursor *cursor)
     while (cursor->at < cursor->end && *cursor->at != '"') {
         const char *at = cursor->at;
         size_t left = (size_t)(cursor->end - at);
+        int byte = left >= 4 && at[0] == '\\' && at[1] == 'x'
+                       ? hex_escaped_byte(at[2], at[3])
+                       : -1;
 
-        if (left >= 4 && at[0] == '\\' && at[1] == 'x' && hex_of(at[2]) >= 0 &&
-            hex_of(at[3]) >= 0) {
-            *cursor->to++ = (char)(hex_of(at[2]) * 16 + hex_of(at[3]));
+        if (byte >= 0) {
+            *cursor->to++ = (char)byte;
             cursor->at += 4;
         } else if (left >= 2 && at[0] == '\\') {
             *cursor->to++ = escape_of(at[1]);

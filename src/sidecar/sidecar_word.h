@@ -6,8 +6,8 @@
  * a file in dir, and lets the slots go. Nothing else is executed while it
  * writes.
  *
- * SIDECAR FORCE-SERVE asks all servers what they have of slots whose newest
- * data is lost, and has the sidecar take that of one of them.
+ * SIDECAR FORCE-SERVE is for slots whose newest data is lost. It asks all
+ * servers what they have of them, and the sidecar takes what one of them has.
  */
 #pragma once
 

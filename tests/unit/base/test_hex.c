@@ -81,3 +81,13 @@ TEST(digits_are_counted_and_lower_case)
     assert_false(hex_is_digits(slice_lit("09ag"), 4));
     assert_true(hex_is_digits(slice_lit(""), 0));
 }
+
+TEST(an_escape_is_two_digits_of_either_case)
+{
+    assert_int_equal(0, hex_escaped_byte('0', '0'));
+    assert_int_equal(0xaf, hex_escaped_byte('a', 'F'));
+    assert_int_equal(0xfa, hex_escaped_byte('F', 'a'));
+    assert_int_equal(-1, hex_escaped_byte('g', '0'));
+    assert_int_equal(-1, hex_escaped_byte('0', 'G'));
+    assert_int_equal(-1, hex_escaped_byte('`', '@'));
+}

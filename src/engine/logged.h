@@ -42,6 +42,7 @@ void logged_fini(struct logged_reader *reader);
  * 0, also at the end of the text, ENOMEM, or EINVAL: there is no command. */
 int logged_fill(struct batch *batch, struct slice text, size_t *at);
 
-/* Returns what a command is in a log. row is NULL if no command has its name. */
+/* Returns what a command is in a log. row is NULL if no command has its name.
+ */
 enum logged_kind logged_kind_of(const struct command *row,
                                 const struct slice *argv, size_t argc);

@@ -129,7 +129,8 @@ struct sim_daemon {
     struct sim_disk disk;
     uint64_t unsaved[SIM_SLOTS]; /* of items: acknowledged without a journal */
     uint64_t
-        old[SIM_SLOTS];  /* of items: lost, and acknowledged again elsewhere */
+        old[SIM_SLOTS]; /* of items: lost, and acknowledged again elsewhere */
+    uint64_t pulled[SIM_SLOTS]; /* of items: fetched by a pull */
     uint64_t sync_ms;    /* when a full synchronization ends; 0: none runs */
     uint64_t emptied_ms; /* when its directory was removed; 0: never */
     uint64_t emptied[SIM_SLOTS]; /* items that it had then */

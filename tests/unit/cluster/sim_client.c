@@ -15,6 +15,18 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* Returns the items of the slot that the daemon can tell others of. What a pull
+ * fetched that was broken off is held by nobody. */
+static uint64_t
+items_told(const struct sim_daemon *d, unsigned slot)
+{
+    uint64_t items = d->items[slot] & ~d->old[slot];
+
+    return d->up && sidecar_holdings(d->sidecar)->held[sim_slot(slot)] == 0
+               ? items & ~d->pulled[slot]
+               : items;
+}
+
 /* What begins to be served must have all that was acknowledged, but for what
  * only daemons have that cannot be reached. */
 void
@@ -29,7 +41,7 @@ sim_check_served(int index, unsigned slot)
     d->checked[slot] = true;
     for (int i = 0; absent != 0 && i < SIM_NODES; i++) {
         const struct sim_daemon *other = &sim.daemon[i];
-        uint64_t theirs = absent & other->items[slot] & ~other->old[slot];
+        uint64_t theirs = absent & items_told(other, slot);
 
         if (i != index && theirs != 0 && sim_is_calm(index, i) &&
             other->leader == SIM_NOBODY) {

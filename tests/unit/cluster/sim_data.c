@@ -123,6 +123,7 @@ sim_run_pull(struct sim_daemon *d)
     for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
         if ((pull->slots >> slot & 1) != 0 &&
             d->items[slot] != source->items[slot]) {
+            d->pulled[slot] |= source->items[slot] & ~d->items[slot];
             sim_put(d, slot, source->items[slot]);
         }
     }

@@ -49,6 +49,36 @@ read_values(struct words *words, bool several, struct slice *ret_values,
     return count;
 }
 
+/* Sets the error for an unknown option: it may be a word that asks for output
+ * and stands alone or too late, or the typo of another one. */
+static void
+set_unknown(struct slice name, struct conf_error *ret_error)
+{
+    static const struct {
+        const char *name, *use;
+    } outputs[] = {
+        { "convert", "takes one file: bloomery-server --convert FILE" },
+        { "print", "takes a word: bloomery-server --print=WHAT" },
+        { "plan", "must come first: bloomery-server --plan WORDS" },
+        { "ping", "must come first: bloomery-server --ping [FILE]" },
+        { "check-config",
+          "must come first: bloomery-server --check-config [FILE]" },
+    };
+    const struct conf_row *row = conf_near_option(name, NULL);
+    int shown = name.len < 64 ? (int)name.len : 64;
+
+    for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
+        if (slice_is_word(name, outputs[i].name)) {
+            conf_error_set(ret_error, "--%s %s", outputs[i].name,
+                           outputs[i].use);
+            return;
+        }
+    }
+    conf_error_set(ret_error, "unknown option --%.*s%s%s%s", shown, name.data,
+                   row != NULL ? ": did you mean --" : "",
+                   row != NULL ? row->name : "", row != NULL ? "?" : "");
+}
+
 /* Sets the option of --name=value or --name value. */
 static bool
 set_from_args(struct words *words, struct conf_error *ret_error)
@@ -75,11 +105,7 @@ set_from_args(struct words *words, struct conf_error *ret_error)
         return conf_load_pattern(&words->source, values[0], ret_error);
     }
     if (row == NULL && !conf_apply_is_foreign(name_text)) {
-        row = conf_near_option(name_text, NULL);
-        conf_error_set(ret_error, "unknown option --%.*s%s%s%s",
-                       name_text.len < 64 ? (int)name_text.len : 64, name,
-                       row != NULL ? ": did you mean --" : "",
-                       row != NULL ? row->name : "", row != NULL ? "?" : "");
+        set_unknown(name_text, ret_error);
         return false;
     }
     if (!conf_apply_words(&words->source, name_text, values, count, &why)) {

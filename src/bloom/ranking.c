@@ -179,6 +179,9 @@ ranking_choose(struct ranking *ranking, const char *pattern)
         mem_free(chosen->filter);
         *chosen = (struct ranking_chosen){ 0 };
         memcpy(chosen->pattern, pattern, strlen(pattern) + 1);
+        ranking->db = 0; /* the next round counts all of them */
+        ranking->cursor = 0;
+        ranking->seen = 0;
     }
     if (pattern[0] != '\0' && chosen->filter == NULL) { /* or later */
         chosen->filter =
@@ -201,14 +204,19 @@ is_chosen(const struct ranking_chosen *chosen, struct slice name)
                                                 false, &work) == GLOB_YES;
 }
 
-/* Keeps a filter that matches, if there is a place and it has none. */
+/* Counts a filter that matches, and keeps it, if there is a place and it has
+ * none. */
 static void
 choose(struct ranking_chosen *chosen, const struct ranking_filter *filter,
        struct slice name)
 {
     struct ranking_filter *place;
 
-    if (chosen->count == RANKING_CHOSEN || !is_chosen(chosen, name)) {
+    if (!is_chosen(chosen, name)) {
+        return;
+    }
+    chosen->met++;
+    if (chosen->count == RANKING_CHOSEN) {
         return;
     }
     for (unsigned i = 0; i < chosen->count; i++) {
@@ -299,6 +307,7 @@ continue_round(struct ranking *ranking, struct keyspace *ks, unsigned thread,
     if (ranking->db >= keyspace_databases(ks)) { /* the last step ended it */
         ranking->db = 0;
         ranking->seen = 0;
+        ranking->chosen.met = 0;
     }
     until_seen = ranking->seen + RANKING_KEYS;
     while (go_on(ranking, ks, thread, now_ms)) {
@@ -307,6 +316,7 @@ continue_round(struct ranking *ranking, struct keyspace *ks, unsigned thread,
         }
     }
     ranking->rounds++;
+    ranking->chosen.matching = ranking->chosen.met;
 }
 
 /* The filters that are new on the boards are looked at in the same step, for

@@ -11,8 +11,8 @@
  *   place.
  *
  * - It does the same for the chosen filters, whose names match a pattern: each
- *   one that the round meets is kept, up to RANKING_CHOSEN, and some of them
- * are looked at again, in turn, for RANKING_US microseconds.
+ *   one that the round meets is counted and kept, up to RANKING_CHOSEN, and
+ *   some of them are looked at again, in turn, for RANKING_US microseconds.
  *
  * So a board is right about all filters once a round is complete, except that a
  * filter that has grown since is noticed in the next round. Incomplete filters,
@@ -57,6 +57,8 @@ struct ranking_chosen {
     char pattern[RANKING_PATTERN_MAX + 1]; /* "": none is chosen */
     struct ranking_filter *filter;         /* NULL: there is none */
     unsigned count, next;                  /* next: to look at again */
+    uint64_t met, matching; /* filters that match: in the present round so far,
+                               and in the last complete one */
 };
 
 struct ranking {

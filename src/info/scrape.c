@@ -284,7 +284,16 @@ write_filters(struct expose *to, const struct ranking_chosen *chosen)
                           "The share of absent items that it finds now." },
     };
 
-    if (chosen == NULL || chosen->count == 0) {
+    if (chosen == NULL || chosen->pattern[0] == '\0') {
+        return;
+    }
+    expose_one(to, "filters_left_out", "",
+               "Filters that match metrics-filters beyond the 1,000 that have "
+               "metrics.",
+               chosen->matching > chosen->count
+                   ? chosen->matching - chosen->count
+                   : 0);
+    if (chosen->count == 0) {
         return;
     }
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {

@@ -248,6 +248,7 @@ TEST(at_most_a_thousand_filters_are_chosen)
         step(rig, &ranking);
     }
     assert_int_equal(ranking.chosen.count, RANKING_CHOSEN);
+    assert_int_equal(ranking.chosen.matching, RANKING_CHOSEN + 100);
     for (unsigned i = 0; i < 50; i++) {
         for (unsigned j = 0; j < i; j++) {
             assert_false(slice_equal(ranking_name(&ranking.chosen.filter[i]),
@@ -260,6 +261,16 @@ TEST(at_most_a_thousand_filters_are_chosen)
         step(rig, &ranking);
     }
     assert_in_range(ranking.chosen.count, RANKING_CHOSEN - 2, RANKING_CHOSEN);
+    assert_int_equal(ranking.chosen.matching, RANKING_CHOSEN + 98);
+
+    /* In the middle of a round, another pattern begins a new one. */
+    step(rig, &ranking);
+    ranking_choose(&ranking, "k1?");
+    assert_int_equal(ranking.chosen.matching, 0);
+    for (uint64_t until = ranking.rounds + 1; ranking.rounds < until;) {
+        step(rig, &ranking);
+    }
+    assert_int_equal(ranking.chosen.matching, 10);
     ranking_fini(&ranking);
     rig_free(rig);
 }

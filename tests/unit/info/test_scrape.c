@@ -109,7 +109,9 @@ TEST(chosen_filters_have_metrics_with_labels_that_are_escaped)
         { .items = 5, .capacity = 10, .rate = 0.0125, .scaling = true },
         { .items = 7, .capacity = 8, .rate = -1, .db = 3 },
     };
-    const struct ranking_chosen chosen = { .filter = filters, .count = 2 };
+    const struct ranking_chosen chosen = {
+        .pattern = "*", .filter = filters, .count = 2, .matching = 5
+    };
     struct buf text = { 0 };
 
     memcpy(filters[0].name, "a\"b\\\n", filters[0].name_len = 5);
@@ -122,6 +124,7 @@ TEST(chosen_filters_have_metrics_with_labels_that_are_escaped)
     has(text.data,
         "bloomery_filter_capacity{db=\"3\",filter=\"k\",scaling=\"no\"} 8\n");
     has(text.data, "scaling=\"yes\"} 0.0125\n");
+    has(text.data, "bloomery_filters_left_out 3\n");
     assert_null(strstr(text.data, "bloomery_filter_error_rate{db=\"3\""));
     buf_free(&text);
     rig_end(rig);

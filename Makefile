@@ -376,7 +376,7 @@ wheel: deps-wheel $(LOCAL_STATIC) $(WHEEL_TOOLS)/auditwheel ## Build the Python 
 	cp -a python build/wheel/source && cp LICENSE build/wheel/source
 	cd build/wheel/source && BLOOMERY_VERSION='$(VERSION)' SOURCE_DATE_EPOCH=$$(date -d '$(DATED)' +%s) \
 	  BLOOMERY_CFLAGS='-std=c11 -D_GNU_SOURCE -I$(CURDIR)/include' \
-	  BLOOMERY_LIBS='$(CURDIR)/$(LOCAL_STATIC) $(LOCAL_LIBS)' \
+	  BLOOMERY_LIBS='-Wl,--strip-debug $(CURDIR)/$(LOCAL_STATIC) $(LOCAL_LIBS)' \
 	  ../venv/bin/pip wheel --quiet --no-build-isolation --no-deps -w built .
 	SOURCE_DATE_EPOCH=$$(date -d '$(DATED)' +%s) PATH=$(CURDIR)/$(WHEEL_TOOLS):$$PATH \
 	  $(WHEEL_TOOLS)/auditwheel --verbose repair -w dist build/wheel/source/built/*.whl 2> build/wheel/auditwheel.log || \

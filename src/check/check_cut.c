@@ -110,8 +110,7 @@ parse_date(const char *text, uint64_t *ret_ms)
     utc.tm_mday = (int)day;
     utc.tm_hour = (int)hour;
     utc.tm_min = (int)minute;
-    utc.tm_sec = (int)second;
-    seconds = timegm(&utc);
+    seconds = timegm(&utc) + (time_t)second; /* a leap second ends a day */
     if (utc.tm_mday != (int)day) {
         return false; /* the 31st of a shorter month */
     }

@@ -164,6 +164,15 @@ list_added(struct request *req, const struct bloom_adds *adds, size_t before,
     }
 }
 
+/* Returns whether an item must go into a filter that cannot grow. A log with
+ * gaps may lack what emptied the filter, and its server had room. */
+static bool
+goes_over(const struct request *req, enum bloom_status status)
+{
+    return req->service->log_has_gaps && status != BLOOM_OK &&
+           status != BLOOM_NOMEM;
+}
+
 /* Adds a batch of at most BLOOM_BATCH_MAX items. The caller has reserved the
  * space for the replies. */
 static enum bloom_status
@@ -177,7 +186,7 @@ add_batch(struct request *req, struct bloom *bloom, const struct slice *items,
     hash_batch(bloom, items, count, hashes);
     status = bloom_add_batch(bloom, bloom_make_env(req), hashes, count,
                              ret_added, ret_done);
-    while (status == BLOOM_FULL && req->service->log_has_gaps) {
+    while (goes_over(req, status)) {
         size_t more = 0;
 
         bloom_add_over(bloom, hashes[*ret_done]);
@@ -239,7 +248,7 @@ add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash,
     status =
         deletable_add_again(bloom, bloom_make_env(req), hash,
                             (struct deletable_done){ .layer = *ret_layer }, 0);
-    if (status == BLOOM_FULL && req->service->log_has_gaps) {
+    if (goes_over(req, status)) {
         bloom_add_over(bloom, hash);
         status = BLOOM_OK;
     }
@@ -326,6 +335,11 @@ add_aged(struct request *req, struct bloom *bloom, struct bloom_hash hash,
     enum bloom_status status =
         bloom_add_at(bloom, bloom_make_env(req), hash, now_ms, ret_added);
 
+    if (goes_over(req, status)) {
+        bloom_add_over(bloom, hash);
+        *ret_added = true;
+        status = BLOOM_OK;
+    }
     *ret_changed = ageing_turn(bloom) != turn || bloom_items(bloom) != items;
     return status;
 }

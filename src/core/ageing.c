@@ -324,6 +324,7 @@ struct joined {
     struct bloom *into;
     struct row row;
     uint64_t turn;
+    bool over; /* layers may get more items than their capacity */
     /* By age: the index of the first layer of a generation. */
     uint32_t first[TURNS_GENERATIONS_MAX + 1];
 };
@@ -407,8 +408,11 @@ count_part(struct joined *joined, const struct bloom *part)
         } else {
             place->items += layers[i].items; /* each at most the capacity */
         }
-        if (place->items > place->capacity) {
+        if (place->items > place->capacity && !joined->over) {
             return BLOOM_OVERFULL;
+        }
+        if (place->items > place->capacity) {
+            place->items = place->capacity;
         }
     }
     return BLOOM_OK;
@@ -507,9 +511,9 @@ add_bits(struct joined *joined, const struct bloom *part)
 
 enum bloom_status
 ageing_merge(struct bloom *bloom, const struct bloom_env *env,
-             const struct bloom *const *others, size_t count)
+             const struct bloom *const *others, size_t count, bool over)
 {
-    struct joined joined = { .into = bloom };
+    struct joined joined = { .into = bloom, .over = over };
     struct layer *own = bloom_layers(bloom);
     enum bloom_status status;
 

@@ -54,6 +54,7 @@ enum bloom_status ageing_force(struct bloom *bloom, const struct bloom_env *env,
 
 /* Makes a filter the union of itself and others, none of which differs
  * (bloom_difference()), for bloom_merge(): generation by generation, at the
- * latest turn of all. Items are added up. */
+ * latest turn of all. Items are added up. OVER: for bloom_merge_over(). */
 enum bloom_status ageing_merge(struct bloom *bloom, const struct bloom_env *env,
-                               const struct bloom *const *others, size_t count);
+                               const struct bloom *const *others, size_t count,
+                               bool over);

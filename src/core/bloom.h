@@ -71,9 +71,9 @@ enum bloom_status bloom_force(struct bloom *bloom, const struct bloom_env *env,
 enum bloom_status bloom_count_one(struct bloom *bloom,
                                   const struct bloom_env *env);
 
-/* Sets the bits of an item in a filter that is full and cannot grow, and counts
- * nothing. Of a log with gaps, deletions may be missing: the filter then has
- * more items than it had, and must take the others all the same. */
+/* Sets the bits of an item in a filter that cannot grow, and counts nothing. Of
+ * a log with gaps, deletions may be missing: the filter then has more items
+ * than it had, and must take the others all the same. */
 void bloom_add_over(struct bloom *bloom, struct bloom_hash hash);
 
 /* Does what bloom_merge() does, also if that gives a layer more items than its

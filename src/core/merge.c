@@ -493,7 +493,7 @@ merge(struct parts parts, const struct bloom_env *env)
         return BLOOM_INVALID;
     }
     if (bloom_kind(bloom) == BLOOM_AGEING) {
-        return ageing_merge(bloom, env, parts.others, parts.count);
+        return ageing_merge(bloom, env, parts.others, parts.count, parts.over);
     }
     if (!fits(&parts, longest)) {
         return BLOOM_OVERFULL;

@@ -252,6 +252,45 @@ def test_what_a_filter_got_from_others_behind_a_gap_is_there(start_server, tmp_p
     assert not any(found.values()), found
 
 
+def test_filters_behind_a_lost_reset_take_what_came_later(start_server, tmp_path):
+    """An ageing filter takes a union and items, and a long one takes items, that
+    are too many for them without the BF.RESET."""
+    path = tmp_path / "data"
+    path.mkdir()
+    ageing = ("CAPACITY", "80", "ERROR", "0.001", "AGEING", "31536000",
+              "SEED", "0123456789abcdefghijklmnopqrstuv")
+
+    def words(name, count):
+        return ["%s:%d" % (name, i) for i in range(count)]
+
+    def change(conn):
+        for key, *options in (("union", *ageing), ("other", *ageing),
+                              ("fixed", *ageing, "NONSCALING"),
+                              ("long", "CAPACITY", "1", "EXPANSION", "1")):
+            assert conn.call("BF.INSERT", key, *options) == [], key
+        for key, count in (("union", 8), ("fixed", 10), ("long", 700)):
+            assert conn.call("BF.MADD", key, *words("old", count)).count(1) == count
+        conn.call("MULTI")
+        conn.call("BF.ADD", "mark", "flip-me")
+        for key in ("union", "fixed", "long"):
+            conn.call("BF.RESET", key)
+        assert conn.call("EXEC") == [1, b"OK", b"OK", b"OK"]
+        conn.call("BF.MADD", "other", *words("other", 8))
+        assert conn.call("BF.MERGE", "union", "other") == b"OK"
+        assert conn.call("BF.MADD", "fixed", *words("new", 10)) == [1] * 10
+        assert conn.call("BF.MADD", "long", *words("new", 700)).count(1) == 700
+
+    run(path, start_server, change)
+    flip_in(increment_of(path), b"flip-me")
+    cards, _ = salvage(path, tmp_path / "out")
+    assert cards["journal"]["failed_commands"] == 0
+    server = start_server("--dir", tmp_path / "out", *OPTIONS)
+    with server.conn() as conn:
+        for key, items in (("union", words("other", 8)), ("fixed", words("new", 10)),
+                           ("long", words("new", 700))):
+            assert conn.call("BF.MEXISTS", key, *items).count(0) == 0, key
+
+
 def save_meanwhile(start_server, path, keys, size):
     """Adds to KEYS in tens, and deletes some, while a snapshot is written that has
     SIZE large filters, too. Returns the tens, those that stay, and the snapshot."""

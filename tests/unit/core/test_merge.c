@@ -272,9 +272,10 @@ TEST(a_layer_is_never_overfull)
 /* What a log with gaps asks for: no item is lost, and no count is wrong. */
 TEST(a_layer_is_overfull_where_that_is_asked_for)
 {
-    static const enum bloom_kind kinds[] = { BLOOM_NATIVE, BLOOM_DELETABLE };
+    static const enum bloom_kind kinds[] = { BLOOM_NATIVE, BLOOM_DELETABLE,
+                                             BLOOM_AGEING };
 
-    for (size_t k = 0; k < 2; k++) {
+    for (size_t k = 0; k < 3; k++) {
         struct bloom_params params = params_of(100, 0.01, 0);
         struct bloom *a;
         struct bloom *b;
@@ -282,6 +283,7 @@ TEST(a_layer_is_overfull_where_that_is_asked_for)
 
         params.kind = kinds[k];
         params.region = kinds[k] == BLOOM_DELETABLE ? 2 : 0;
+        params.seconds = params.generations = kinds[k] == BLOOM_AGEING;
         a = make(&params, NULL);
         b = make(&params, NULL);
         other = b;

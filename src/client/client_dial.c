@@ -42,10 +42,10 @@ await_connect(struct client *client, uint64_t deadline_ns)
     return error == 0 || client_fail(client, CLIENT_NO_SERVER, error);
 }
 
-/* Dials one address; the fault before is forgotten. */
+/* Begins to connect; the fault before is forgotten. */
 static bool
-dial_address(struct client *client, const struct sockaddr *to, socklen_t len,
-             uint64_t deadline_ns)
+begin_connect(struct client *client, const struct sockaddr *to, socklen_t len,
+              bool *ret_pending)
 {
     int one = 1;
 
@@ -55,15 +55,31 @@ dial_address(struct client *client, const struct sockaddr *to, socklen_t len,
     if (client->fd < 0) {
         return client_fail(client, CLIENT_NO_SERVER, errno);
     }
-    if (connect(client->fd, to, len) == 0 ||
-        (errno == EINPROGRESS && await_connect(client, deadline_ns))) {
+    if (to->sa_family != AF_UNIX) {
         (void)setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &one,
                          sizeof(one));
+    }
+    *ret_pending = connect(client->fd, to, len) != 0;
+    client->heard_ns = clock_mono_ns();
+    return !*ret_pending || errno == EINPROGRESS ||
+           client_fail(client, CLIENT_NO_SERVER, errno);
+}
+
+/* Dials one address. */
+static bool
+dial_address(struct client *client, const struct sockaddr *to, socklen_t len,
+             uint64_t deadline_ns)
+{
+    bool pending = false;
+
+    if (begin_connect(client, to, len, &pending) &&
+        (!pending || await_connect(client, deadline_ns))) {
         client->heard_ns = clock_mono_ns();
         return true;
     }
-    (void)client_fail(client, CLIENT_NO_SERVER, errno);
-    (void)close(client->fd);
+    if (client->fd >= 0) {
+        (void)close(client->fd);
+    }
     client->fd = -1;
     return false;
 }
@@ -109,15 +125,49 @@ client_dial_host(struct client *client, const char *host, const char *port,
     return client->fd >= 0;
 }
 
+/* Begins the handshake, unless memory is missing. */
+static void
+begin_tls(struct client *client, struct tls_contexts *contexts,
+          const char *host)
+{
+    client->tls = tls_new_dial(contexts, host);
+    if (client->tls == NULL) {
+        (void)client_fail(client, CLIENT_NO_MEMORY, 0);
+        return;
+    }
+    client_open_records(client, slice_lit(""));
+}
+
+bool
+client_dial_begin(struct client *client, const char *host, const char *port,
+                  struct tls_contexts *contexts, unsigned which)
+{
+    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+    struct addrinfo *list = NULL, *at;
+    int error = getaddrinfo(host, port, &hints, &list);
+    bool pending = false;
+
+    if (error != 0) {
+        return client_fail(client, CLIENT_NO_NAME, error);
+    }
+    at = list;
+    while (which > 0) {
+        at = at->ai_next != NULL ? at->ai_next : list;
+        which--;
+    }
+    if (begin_connect(client, at->ai_addr, at->ai_addrlen, &pending) &&
+        contexts != NULL) {
+        begin_tls(client, contexts, host);
+    }
+    freeaddrinfo(list);
+    return client->fault == CLIENT_FINE;
+}
+
 bool
 client_dial_tls(struct client *client, struct tls_contexts *contexts,
                 const char *host, uint64_t deadline_ns)
 {
-    client->tls = tls_new_dial(contexts, host);
-    if (client->tls == NULL) {
-        return client_fail(client, CLIENT_NO_MEMORY, 0);
-    }
-    client_open_records(client, slice_lit(""));
+    begin_tls(client, contexts, host);
     while (client->fault == CLIENT_FINE && !tls_is_established(client->tls)) {
         if (client->ended) {
             return client_fail(client, CLIENT_CLOSED, 0);

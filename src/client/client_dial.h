@@ -22,3 +22,11 @@ bool client_dial_path(struct client *client, const char *path,
 /* Does the TLS handshake; host: what the certificate must be for. */
 bool client_dial_tls(struct client *client, struct tls_contexts *contexts,
                      const char *host, uint64_t deadline_ns);
+
+/* Begins to dial one of the addresses of a host, and with TLS the handshake,
+ * for a thread that polls (client_prepare, client_receive). which: counts the
+ * addresses, round and round. Commands may be queued at once; a server that is
+ * not there is a fault of the first read. */
+bool client_dial_begin(struct client *client, const char *host,
+                       const char *port, struct tls_contexts *contexts,
+                       unsigned which);

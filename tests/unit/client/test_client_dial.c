@@ -12,6 +12,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -54,6 +55,42 @@ TEST(a_host_answers_on_one_of_its_addresses)
     client_init(&client, 100);
     assert_false(client_dial_host(&client, "127.0.0.1", port, soon()));
     assert_int_equal(client.fault, CLIENT_NO_SERVER);
+    assert_int_equal(client.code, ECONNREFUSED);
+    client_close(&client);
+}
+
+TEST(a_dial_that_waits_for_nothing_takes_one_address_after_the_other)
+{
+    struct client client;
+    char port[16];
+    int listener = listen_somewhere(port);
+    unsigned found = 0;
+
+    for (unsigned which = 0; which < 4; which++) {
+        client_init(&client, 100);
+        assert_true(client_dial_begin(&client, "localhost", port, NULL, which));
+        client_send_raw(&client, slice_lit("x"));
+        while (client.fault == CLIENT_FINE && client.out.len > 0) {
+            struct pollfd own;
+
+            client_prepare(&client, &own);
+            (void)poll(&own, 1, client.out.len > 0 ? 60000 : 0);
+        }
+        found += client.fault == CLIENT_FINE;
+        client_close(&client);
+    }
+    assert_true(found > 0); /* it has 127.0.0.1 */
+    client_init(&client, 100);
+    assert_false(client_dial_begin(&client, "no such host", port, NULL, 0));
+    assert_int_equal(client.fault, CLIENT_NO_NAME);
+    client_close(&client);
+    (void)close(listener);
+    client_init(&client, 100);
+    assert_true(client_dial_begin(&client, "127.0.0.1", port, NULL, 0));
+    while (client.fault == CLIENT_FINE) {
+        (void)client_wait(&client, soon());
+    }
+    assert_int_equal(client.fault, CLIENT_READ);
     assert_int_equal(client.code, ECONNREFUSED);
     client_close(&client);
 }

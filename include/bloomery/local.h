@@ -107,7 +107,11 @@ struct bloomery_local_options {
     size_t struct_size; /* sizeof(struct bloomery_local_options) */
     /* redis://[[user]:password@]host[:port][/database], rediss:// with TLS, or
      * unix://[[user]:password@]/path/of/socket[?db=database]. The port is 7379,
-     * the database 0. Special characters are written as %XX. */
+     * the database 0. Special characters are written as %XX.
+     * redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/name
+     * [/database], in one piece, or rediss+sentinel: the server is the primary
+     * that Sentinels name, and is left when they name another. Their port is
+     * 26379; one that wants a login gets this one. */
     const char *url;
     const void *key; /* a text, or key_bytes bytes if that is not 0 */
     size_t key_bytes;
@@ -144,8 +148,9 @@ struct bloomery_local_status {
     uint64_t loads;       /* complete ones, so far */
     uint64_t connections; /* so far */
     uint64_t items, capacity, layers, size_bytes; /* of the copy */
-    char server[BLOOMERY_LOCAL_TEXT_BYTES];       /* host:port, or a path */
-    char error_text[BLOOMERY_LOCAL_TEXT_BYTES];   /* of the last error */
+    char server[BLOOMERY_LOCAL_TEXT_BYTES];     /* host:port, or a path; of the
+                                                   last connection */
+    char error_text[BLOOMERY_LOCAL_TEXT_BYTES]; /* of the last error */
 };
 
 /* One item, for bloomery_local_contains_many(). */

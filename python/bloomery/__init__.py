@@ -56,7 +56,8 @@ class LocalFilter(_local.Filter):
     wait=False it returns at once, and the copy is unknown until it is loaded.
 
     url           redis://[[user]:password@]host[:port][/database], rediss:// (TLS),
-                  or unix:///path?db=database
+                  unix:///path?db=database, or with Sentinels
+                  redis+sentinel://host[:port][,host[:port]...]/name[/database]
     key           str or bytes
     max_stale_ms  how old a False may be
     refresh_ms    how long deleted items may stay True

@@ -211,7 +211,7 @@ open_copy(struct opening *opening, struct bloomery_local **ret_local)
     struct bloomery_local *local;
     enum bloomery_local_code code;
 
-    if (opening->url.host[0] == '/') {
+    if (opening->url.host[0] == '/' || opening->url.sentinels[0] != '\0') {
         (void)snprintf(server, sizeof(server), "%.255s", opening->url.host);
     } else {
         (void)snprintf(server, sizeof(server), "%.200s:%s", opening->url.host,

@@ -4,10 +4,9 @@
 #include "base/clock.h"
 #include "base/host_port.h"
 #include "client/client_dial.h"
+#include "local/local_fault.h"
 #include "proto/resp.h"
-#include "tls/tls.h"
 
-#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,45 +67,11 @@ note_error(struct local_link *link, enum bloomery_local_code fault,
 static void
 note_fault(struct local_link *link)
 {
-    const struct client *client = &link->client;
+    enum bloomery_local_code code =
+        local_fault_text(&link->client, link->error, sizeof(link->error));
 
-    switch (client->fault) {
-    case CLIENT_FINE:
-        break;
-    case CLIENT_NO_NAME:
-        note_error(link, BLOOMERY_LOCAL_CONNECT, "cannot connect",
-                   gai_strerror(client->code));
-        break;
-    case CLIENT_NO_SERVER:
-        note_error(link, BLOOMERY_LOCAL_CONNECT, "cannot connect",
-                   strerror(client->code));
-        break;
-    case CLIENT_LATE:
-        note_error(link, BLOOMERY_LOCAL_CONNECT,
-                   "the server does not answer in time", "");
-        break;
-    case CLIENT_NO_MEMORY:
-        note_error(link, BLOOMERY_LOCAL_NOMEM, "not enough memory", "");
-        break;
-    case CLIENT_READ:
-    case CLIENT_WRITE:
-        note_error(link, BLOOMERY_LOCAL_CONNECT, "the connection failed",
-                   strerror(client->code));
-        break;
-    case CLIENT_TLS:
-    case CLIENT_TLS_SEAL:
-        note_error(link, BLOOMERY_LOCAL_TLS, "TLS failed",
-                   tls_reason(client->tls));
-        break;
-    case CLIENT_CLOSED:
-        note_error(link, BLOOMERY_LOCAL_CONNECT,
-                   "the server closed the connection", "");
-        break;
-    case CLIENT_TOO_LONG:
-    case CLIENT_FOREIGN:
-        note_error(link, BLOOMERY_LOCAL_FOREIGN,
-                   "the server does not speak RESP", "");
-        break;
+    if (code != BLOOMERY_LOCAL_OK) {
+        link->fault = code;
     }
 }
 
@@ -238,19 +203,47 @@ log_in(struct local_link *link, uint64_t deadline_ns)
     return expect(link, "SELECT", deadline_ns, &reply);
 }
 
+/* Finds the server: a MOVED has named it, or a Sentinel, or the program. False:
+ * no Sentinel has. */
+static bool
+find_server(struct local_link *link, const char **ret_host,
+            const char **ret_port)
+{
+    const struct local_sentinel *sentinel = link->address->sentinel;
+
+    *ret_host = link->address->host;
+    *ret_port = link->address->port;
+    if (link->moved_host[0] != '\0') {
+        *ret_host = link->moved_host;
+        *ret_port = link->moved_port;
+    } else if (sentinel != NULL) {
+        *ret_host = sentinel->host;
+        *ret_port = sentinel->port;
+        if (sentinel->named == 0) {
+            note_error(link, BLOOMERY_LOCAL_CONNECT,
+                       "no Sentinel names the server", sentinel->error);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool
 dial_server(struct local_link *link)
 {
     const struct local_address *address = link->address;
-    bool moved = link->moved_host[0] != '\0';
-    const char *host = moved ? link->moved_host : address->host;
-    const char *port = moved ? link->moved_port : address->port;
+    const char *host, *port;
     struct client *client = &link->client;
     uint64_t deadline_ns = clock_mono_ns() + DIAL_MS * MS_NS;
 
     client_init(client, VALUE_MAX_BYTES);
     client->value_max = VALUE_MAX_BYTES;
     client->wake_fd = link->wake_fd;
+    if (!find_server(link, &host, &port)) {
+        return false;
+    }
+    (void)snprintf(link->server, sizeof(link->server),
+                   host[0] == '/' ? "%s" : "%s:%s", host, port);
     return (host[0] == '/'
                 ? client_dial_path(client, host, deadline_ns)
                 : client_dial_host(client, host, port, deadline_ns)) &&
@@ -271,6 +264,9 @@ static void
 connect_again(struct local_link *link)
 {
     if (!dial_server(link)) {
+        if (link->address->sentinel != NULL) {
+            local_sentinel_doubt(link->address->sentinel);
+        }
         if (is_woken(link)) { /* the thread has to look at something else */
             end_link(link, local_link_now_ms());
         } else {
@@ -369,10 +365,37 @@ say(struct local_link *link, struct pollfd *ret_poll)
     return next_ms < silent_ms ? next_ms : silent_ms;
 }
 
+/* Leaves the server when a Sentinel names another one. Returns whether it waits
+ * for the first answer. */
+static bool
+heed_sentinel(struct local_link *link)
+{
+    const struct local_sentinel *sentinel = link->address->sentinel;
+
+    if (sentinel == NULL) {
+        return false;
+    }
+    if (sentinel->named != link->named) {
+        if (link->dial_at_ms == 0) {
+            note_error(link, BLOOMERY_LOCAL_CONNECT,
+                       "a Sentinel names another server", "");
+            link->cuts++;
+        }
+        link->named = sentinel->named;
+        link->pause_ms = LEAST_PAUSE_MS;
+        link->moved_host[0] = '\0';
+        end_link(link, local_link_now_ms());
+    }
+    return sentinel->named == 0 && sentinel->error[0] == '\0';
+}
+
 uint64_t
 local_link_prepare(struct local_link *link, struct pollfd *ret_poll)
 {
     *ret_poll = (struct pollfd){ .fd = -1 };
+    if (heed_sentinel(link)) {
+        return UINT64_MAX;
+    }
     if (link->dial_at_ms != 0 && local_link_now_ms() >= link->dial_at_ms) {
         connect_again(link);
     }

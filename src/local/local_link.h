@@ -13,16 +13,18 @@
 #include "base/slice.h"
 #include "client/client.h"
 #include "local/local_copy.h"
+#include "local/local_sentinel.h"
 
 struct pollfd;
 struct tls_contexts;
 
 /* A server. The texts are borrowed. */
 struct local_address {
-    const char *host, *port;  /* host: or the path of a socket */
-    struct tls_contexts *tls; /* NULL: plain */
-    struct slice user;        /* empty: the default user */
-    struct slice password;    /* data is NULL: none */
+    const char *host, *port;         /* host: or the path of a socket */
+    struct local_sentinel *sentinel; /* names host and port; NULL: none */
+    struct tls_contexts *tls;        /* NULL: plain */
+    struct slice user;               /* empty: the default user */
+    struct slice password;           /* data is NULL: none */
     unsigned database;
 };
 
@@ -38,11 +40,13 @@ struct local_link {
     int wake_fd; /* ends a wait when it is readable, also a dial; -1: none */
     /* The server that has the key, if another one said so (MOVED). */
     char moved_host[LOCAL_LINK_HOST_MAX], moved_port[8];
-    unsigned moves;       /* since a copy was loaded */
-    uint64_t dial_at_ms;  /* 0: it is connected */
-    uint64_t pause_ms;    /* before the next time */
-    unsigned connections; /* so far */
-    unsigned cuts;        /* connections that ended or failed, so far */
+    unsigned named; /* what the Sentinel had said when it was looked at */
+    char server[LOCAL_LINK_HOST_MAX + 8]; /* that was dialled last */
+    unsigned moves;                       /* since a copy was loaded */
+    uint64_t dial_at_ms;                  /* 0: it is connected */
+    uint64_t pause_ms;                    /* before the next time */
+    unsigned connections;                 /* so far */
+    unsigned cuts; /* connections that ended or failed, so far */
     enum bloomery_local_code fault;   /* the last one */
     char error[LOCAL_LINK_ERROR_MAX]; /* its text; no secrets in it */
 };

@@ -144,18 +144,21 @@ tell(struct bloomery_local *member, enum bloomery_local_event event,
     (void)pthread_mutex_unlock(&member->telling);
 }
 
-/* Whether trying again may mend an error. */
+/* Whether trying again will not mend an error. */
 static bool
-is_hopeless(enum bloomery_local_code fault, const char *text)
+is_hopeless(enum bloomery_local_code fault, const char *text, bool watched)
 {
     static const char *const passing[] = {
         "LOADING",  "MASTERDOWN", "CLUSTERDOWN",   "MOVED", "ASK ",
         "TRYAGAIN", "BUSY",       "max number of", "TURNED"
     };
 
+    if (fault == BLOOMERY_LOCAL_REPLICA) {
+        return !watched; /* the next Sentinel may know the primary */
+    }
     if (fault != BLOOMERY_LOCAL_REFUSED) {
         return fault == BLOOMERY_LOCAL_TLS || fault == BLOOMERY_LOCAL_FOREIGN ||
-               fault == BLOOMERY_LOCAL_REPLICA || fault == BLOOMERY_LOCAL_LIMIT;
+               fault == BLOOMERY_LOCAL_LIMIT;
     }
     for (size_t i = 0; i < sizeof(passing) / sizeof(*passing); i++) {
         if (strstr(text, passing[i]) != NULL) {
@@ -174,7 +177,8 @@ note_error(struct bloomery_local *member, enum bloomery_local_code fault,
 
     known->error = fault;
     (void)snprintf(known->error_text, sizeof(known->error_text), "%s", text);
-    member->hopeless = is_hopeless(fault, text);
+    member->hopeless =
+        is_hopeless(fault, text, member->address.sentinel != NULL);
 }
 
 /* Writes what the status tells. */
@@ -189,7 +193,11 @@ note(struct bloomery_local *member, const struct local_facts *facts)
     }
     (void)pthread_mutex_lock(&member->mutex);
     known->loads = facts->loads;
-    known->connections = member->link.connections;
+    if (known->connections != member->link.connections) {
+        known->connections = member->link.connections;
+        (void)snprintf(known->server, sizeof(known->server), "%.255s",
+                       member->link.server);
+    }
     known->items = info.items;
     known->capacity = info.capacity;
     known->layers = info.layers;

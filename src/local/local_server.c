@@ -28,6 +28,7 @@ struct local_server {
     struct local_address address;
     char ca[LOCAL_FILE_BYTES], cert[LOCAL_FILE_BYTES], key[LOCAL_FILE_BYTES];
     struct tls_contexts tls;
+    struct local_sentinel sentinel; /* of the thread; if there are any */
     int wake_fd;
     struct local_server *next; /* in the registry */
     /* The thread changes them, under the registry's mutex. */
@@ -151,28 +152,56 @@ look_at_members(struct local_server *server)
     return kept > 0;
 }
 
+/* Hears what a Sentinel has said meanwhile: a dial to a server that is gone may
+ * have taken long, and the next one should go to another server. */
+static void
+hear_sentinel(struct local_server *server)
+{
+    struct pollfd watch;
+
+    (void)local_sentinel_prepare(&server->sentinel, local_link_now_ms(),
+                                 &watch);
+    (void)poll(&watch, 1, 0);
+    local_sentinel_react(&server->sentinel, local_link_now_ms(), &watch);
+}
+
 /* Has each copy say and hear what there is. */
 static void
 step(struct local_server *server)
 {
-    struct pollfd polls[LOCAL_SERVER_COPIES + 1];
+    struct pollfd polls[LOCAL_SERVER_COPIES + 2];
+    struct pollfd *wakes = &polls[server->begun], *watch = wakes + 1;
+    bool watches = server->address.sentinel != NULL;
     uint64_t next_ms = UINT64_MAX, now_ms, wait_ms;
     eventfd_t count;
 
+    *wakes = (struct pollfd){ .fd = server->wake_fd, .events = POLLIN };
+    *watch = (struct pollfd){ .fd = -1 };
     for (unsigned i = 0; i < server->begun; i++) {
-        uint64_t then_ms =
-            local_link_prepare(&server->members[i]->link, &polls[i]);
+        struct local_link *link = &server->members[i]->link;
+        uint64_t then_ms;
 
+        if (watches && link->dial_at_ms != 0) {
+            hear_sentinel(server);
+        }
+        then_ms = local_link_prepare(link, &polls[i]);
         local_member_look(server->members[i]);
         next_ms = then_ms < next_ms ? then_ms : next_ms;
     }
     now_ms = local_link_now_ms();
+    if (watches) {
+        uint64_t then_ms =
+            local_sentinel_prepare(&server->sentinel, now_ms, watch);
+
+        next_ms = then_ms < next_ms ? then_ms : next_ms;
+    }
     wait_ms = next_ms > now_ms ? next_ms - now_ms : 0;
-    polls[server->begun] =
-        (struct pollfd){ .fd = server->wake_fd, .events = POLLIN };
-    (void)poll(polls, server->begun + 1,
+    (void)poll(polls, server->begun + 2,
                wait_ms < WAIT_MAX_MS ? (int)wait_ms : WAIT_MAX_MS);
     (void)eventfd_read(server->wake_fd, &count);
+    if (watches) {
+        local_sentinel_react(&server->sentinel, local_link_now_ms(), watch);
+    }
     for (unsigned i = 0; i < server->begun; i++) {
         local_link_react(&server->members[i]->link, &polls[i]);
         local_member_look(server->members[i]);
@@ -182,6 +211,7 @@ step(struct local_server *server)
 static void
 free_server(struct local_server *server)
 {
+    local_sentinel_close(&server->sentinel);
     tls_contexts_fini(&server->tls);
     if (server->wake_fd >= 0) {
         (void)close(server->wake_fd);
@@ -259,9 +289,12 @@ new_server(const struct local_url *url, const struct local_files *files,
     (void)snprintf(server->cert, sizeof(server->cert), "%s", files->cert);
     (void)snprintf(server->key, sizeof(server->key), "%s", files->key);
     tls_contexts_init(&server->tls);
+    local_sentinel_init(&server->sentinel, &server->url,
+                        url->tls ? &server->tls : NULL);
     server->address = (struct local_address){
         .host = server->url.host,
         .port = server->url.port,
+        .sentinel = url->sentinels[0] != '\0' ? &server->sentinel : NULL,
         .tls = url->tls ? &server->tls : NULL,
         .user = slice_of(server->url.user),
         .database = url->database,

@@ -8,9 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DEFAULT_PORT "7379"
-
-enum { DATABASE_MAX = INT32_MAX };
+enum { DEFAULT_PORT = 7379, SENTINEL_PORT = 26379, DATABASE_MAX = INT32_MAX };
 
 /* Decodes %XX. False: it is too long, or not one text. */
 static bool
@@ -39,6 +37,23 @@ decode(struct slice from, char *to, size_t room)
     }
     to[len] = '\0';
     return true;
+}
+
+/* Cuts off the part before a character, and the character: or everything. */
+static struct slice
+cut_part(struct slice *text, char c)
+{
+    const char *at = text->len > 0 ? memchr(text->data, c, text->len) : NULL;
+    struct slice part = *text;
+
+    if (at == NULL) {
+        text->len = 0;
+        return part;
+    }
+    part.len = (size_t)(at - text->data);
+    text->data += part.len + 1;
+    text->len -= part.len + 1;
+    return part;
 }
 
 /* Cuts off what stands before the last of a character. */
@@ -93,26 +108,14 @@ read_database(struct slice text, struct local_url *url)
     return NULL;
 }
 
-/* Reads host[:port][/database]. */
+/* Reads host[:port]. Returns what is wrong, or NULL. */
 static const char *
-read_host(struct slice text, struct local_url *url)
+read_address(struct slice text, unsigned port, struct local_host *ret_host)
 {
-    const char *slash = text.len > 0 ? memchr(text.data, '/', text.len) : NULL;
     struct slice host = text;
     struct host_port parts;
-    const char *reason = NULL;
     bool bracketed = false;
-    unsigned port;
 
-    if (slash != NULL) {
-        host.len = (size_t)(slash - text.data);
-        reason = read_database(
-            (struct slice){ slash + 1, text.len - host.len - 1 }, url);
-    }
-    if (reason != NULL) {
-        return reason;
-    }
-    (void)snprintf(url->port, sizeof(url->port), "%s", DEFAULT_PORT);
     if (host.len > 2 && host.data[0] == '[' && host.data[host.len - 1] == ']') {
         host.data++;
         host.len -= 2;
@@ -121,18 +124,61 @@ read_host(struct slice text, struct local_url *url)
         if (!host_port_number(&parts, &port)) {
             return "the port in the URL is not a number from 1 to 65535";
         }
-        (void)snprintf(url->port, sizeof(url->port), "%u", port);
         host = parts.host;
         bracketed = parts.bracketed;
     }
     /* A colon is left of a port without a host, or of an address without
      * brackets. */
-    if (host.len == 0 || !decode(host, url->host, sizeof(url->host)) ||
-        url->host[0] == '/' ||
+    if (host.len == 0 || !decode(host, ret_host->name, LOCAL_URL_BYTES) ||
+        ret_host->name[0] == '/' ||
         (!bracketed && memchr(host.data, ':', host.len) != NULL)) {
         return "the host in the URL cannot be read";
     }
+    (void)snprintf(ret_host->port, sizeof(ret_host->port), "%u", port);
     return NULL;
+}
+
+/* Reads host[:port][/database]. */
+static const char *
+read_host(struct slice text, struct local_url *url)
+{
+    struct local_host host;
+    const char *reason;
+
+    reason = read_address(cut_part(&text, '/'), DEFAULT_PORT, &host);
+    if (reason == NULL) {
+        reason = read_database(text, url);
+    }
+    if (reason == NULL) {
+        memcpy(url->host, host.name, sizeof(url->host));
+        memcpy(url->port, host.port, sizeof(url->port));
+    }
+    return reason;
+}
+
+/* Reads host[:port][,host[:port]...]/service[/database]. */
+static const char *
+read_sentinels(struct slice text, struct local_url *url)
+{
+    struct slice list = cut_part(&text, '/');
+    struct local_host host;
+    const char *reason;
+
+    if (list.len >= sizeof(url->sentinels)) {
+        return "the URL has too many Sentinels";
+    }
+    if (list.len > 0) {
+        memcpy(url->sentinels, list.data, list.len);
+    }
+    do {
+        reason = read_address(cut_part(&list, ','), SENTINEL_PORT, &host);
+    } while (reason == NULL && list.len > 0);
+    if (reason == NULL &&
+        (!decode(cut_part(&text, '/'), url->host, sizeof(url->host)) ||
+         url->host[0] == '\0' || url->host[0] == '/')) {
+        reason = "the URL does not name what the Sentinels watch";
+    }
+    return reason != NULL ? reason : read_database(text, url);
 }
 
 /* Reads /path[?db=database]. */
@@ -159,27 +205,42 @@ read_path(struct slice text, struct local_url *url)
                : "the path in the URL cannot be read";
 }
 
+/* Reads what stands behind the scheme and the login. */
+typedef const char *read_fn(struct slice text, struct local_url *url);
+
 bool
 local_url_parse(const char *text, struct local_url *ret_url,
                 const char **ret_reason)
 {
+    static const struct {
+        const char *scheme;
+        bool tls;
+        read_fn *read;
+    } kinds[] = {
+        { "redis://", false, read_host },
+        { "rediss://", true, read_host },
+        { "unix://", false, read_path },
+        { "redis+sentinel://", false, read_sentinels },
+        { "rediss+sentinel://", true, read_sentinels },
+    };
     struct local_url url = { .tls = false };
     struct slice rest = slice_of(text);
-    bool path = false;
     const char *reason = NULL;
+    const size_t count = sizeof(kinds) / sizeof(*kinds);
+    size_t i = 0;
 
-    if (slice_take(&rest, "rediss://")) {
-        url.tls = true;
-    } else if (slice_take(&rest, "unix://")) {
-        path = true;
-    } else if (!slice_take(&rest, "redis://")) {
-        *ret_reason = "the URL does not begin with redis://, rediss:// or "
-                      "unix://";
+    while (i < count && !slice_take(&rest, kinds[i].scheme)) {
+        i++;
+    }
+    if (i == count) {
+        *ret_reason = "the URL does not begin with redis://, rediss://, "
+                      "unix:// or redis+sentinel://";
         return false;
     }
+    url.tls = kinds[i].tls;
     reason = read_user(&rest, &url);
     if (reason == NULL) {
-        reason = path ? read_path(rest, &url) : read_host(rest, &url);
+        reason = kinds[i].read(rest, &url);
     }
     if (reason != NULL) {
         *ret_reason = reason;
@@ -190,10 +251,24 @@ local_url_parse(const char *text, struct local_url *ret_url,
 }
 
 bool
+local_url_sentinel(const char *sentinels, unsigned which,
+                   struct local_host *ret_host)
+{
+    struct slice list = slice_of(sentinels), part = cut_part(&list, ',');
+
+    while (which > 0 && list.len > 0) {
+        part = cut_part(&list, ',');
+        which--;
+    }
+    return which == 0 && read_address(part, SENTINEL_PORT, ret_host) == NULL;
+}
+
+bool
 local_url_equal(const struct local_url *a, const struct local_url *b)
 {
     return a->tls == b->tls && a->database == b->database &&
            a->has_password == b->has_password &&
+           strcmp(a->sentinels, b->sentinels) == 0 &&
            strcmp(a->host, b->host) == 0 && strcmp(a->port, b->port) == 0 &&
            strcmp(a->user, b->user) == 0 &&
            strcmp(a->password, b->password) == 0;

@@ -6,6 +6,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -19,7 +20,7 @@ from lib.servers import wait_until
 PROBE = Path(servers.server_binary()).parent / "tests" / "local" / "local_probe"
 STALE_MS = 1000
 # The flags of <bloomery/local.h>.
-REPLICA_ALLOWED, MISSING_IS_ABSENT = 2, 4
+NO_WAIT, REPLICA_ALLOWED, MISSING_IS_ABSENT = 1, 2, 4
 FRESH_SECONDS = 3 # at most, after a fault
 
 
@@ -176,6 +177,115 @@ def test_a_server_that_becomes_a_replica_is_left(start_server, copy):
         any_role.becomes("y", "absent")
         conn.call("REPLICAOF", "NO", "ONE")
         one.becomes("y", "absent")
+
+
+class FakeSentinel:
+    """Names a server; asks for a login first, if it has a password."""
+
+    def __init__(self, server, password=None):
+        self.server, self.password, self.asked = server, password, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                conn = self.listener.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(conn,), daemon=True).start()
+
+    def serve(self, conn):
+        admitted = self.password is None
+        with conn, conn.makefile("rb") as lines:
+            while words := read_words(lines):
+                if words[0] == b"AUTH":
+                    admitted = words[-1] == self.password
+                    said = b"+OK\r\n" if admitted else b"-WRONGPASS\r\n"
+                elif not admitted:
+                    said = b"-NOAUTH Authentication required.\r\n"
+                elif words != [b"SENTINEL", b"GET-MASTER-ADDR-BY-NAME", b"main"]:
+                    said = b"*-1\r\n"
+                else:
+                    port = b"%d" % self.server.port
+                    said = b"*2\r\n$9\r\n127.0.0.1\r\n$%d\r\n%s\r\n" % (
+                        len(port), port)
+                    self.asked += 1
+                try:
+                    conn.sendall(said)
+                except OSError:
+                    return
+
+    def close(self):
+        self.listener.close()
+
+
+def read_words(lines):
+    """A command's words; none at the end."""
+    try:
+        count = int(lines.readline()[1:] or 0)
+        return [lines.read(int(lines.readline()[1:]) + 2)[:-2] for _ in range(count)]
+    except OSError:
+        return []
+
+
+@pytest.fixture
+def sentinel():
+    made = []
+
+    def start(*args, **kwargs):
+        made.append(FakeSentinel(*args, **kwargs))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.close()
+
+
+def test_a_copy_goes_where_a_sentinel_says(start_server, copy, sentinel):
+    """The first address is none, and the Sentinel wants a login."""
+    first, second = start_server(), start_server()
+    for server, item in (first, "first"), (second, "second"):
+        with server.conn() as conn:
+            conn.call("BF.ADD", "k", item)
+            conn.call("ACL", "SETUSER", "default", ">secret")
+    watch = sentinel(first, password=b"secret")
+    one = copy(None, url="redis+sentinel://:secret@127.0.0.1:%d,127.0.0.1:%d/main/0" % (
+        servers.free_port(), watch.port))
+    assert (one.ask("first"), one.status()[0]) == ("present", "fresh")
+    one.becomes("second", "absent")
+    watch.server = second
+    one.becomes("second", "present")
+    one.becomes("first", "absent")
+    assert one.status()[1] == 2
+    watch.close() # it keeps what it has
+    wait_until(lambda: watch.asked > 3, 20)
+    assert one.ask("first") == "absent"
+
+
+def test_a_sentinel_that_names_no_primary_is_passed_over(
+        start_server, copy, sentinel, tmp_path):
+    server = start_server()
+    replica = start_server("--dir", tmp_path, "--replicaof",
+                           "127.0.0.1 %d" % server.port)
+    with server.conn() as conn:
+        conn.call("BF.ADD", "k", "x")
+    url = "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d/main" % (
+        sentinel(replica).port, sentinel(server).port)
+    one = copy(None, url=url)
+    one.becomes("y", "absent")
+    assert one.ask("x") == "present"
+
+
+def test_sentinels_that_do_not_answer_are_named_in_the_error(
+        server, copy, sentinel):
+    url = "redis+sentinel://127.0.0.1:%d/%s"
+    one = copy(None, NO_WAIT, url=url % (servers.free_port(), "main"))
+    wait_until(lambda: "no Sentinel names the server" in one.status()[4], 20)
+    assert "Connection refused" in one.status()[4]
+    one = copy(None, NO_WAIT, url=url % (sentinel(server).port, "other"))
+    wait_until(lambda: "watches nothing of this name" in one.status()[4], 20)
 
 
 def test_a_copy_comes_through_tls(start_server, copy, tmp_path):

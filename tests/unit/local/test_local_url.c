@@ -62,8 +62,38 @@ TEST(a_url_may_name_a_socket)
     assert_int_equal(url.database, 3);
 }
 
+TEST(a_url_may_name_sentinels)
+{
+    struct local_url url =
+        parse("rediss+sentinel://me:x@h:1,[::1]:2,[::2],last/the%2Fmain/5");
+    struct local_host host;
+
+    assert_true(url.tls && url.has_password);
+    assert_string_equal(url.host, "the/main");
+    assert_int_equal(url.database, 5);
+    assert_true(local_url_sentinel(url.sentinels, 0, &host));
+    assert_string_equal(host.name, "h");
+    assert_string_equal(host.port, "1");
+    assert_true(local_url_sentinel(url.sentinels, 1, &host));
+    assert_string_equal(host.name, "::1");
+    assert_string_equal(host.port, "2");
+    assert_true(local_url_sentinel(url.sentinels, 2, &host));
+    assert_string_equal(host.name, "::2");
+    assert_string_equal(host.port, "26379");
+    assert_true(local_url_sentinel(url.sentinels, 3, &host));
+    assert_string_equal(host.name, "last");
+    assert_false(local_url_sentinel(url.sentinels, 4, &host));
+    assert_string_equal(parse("redis://h").sentinels, "");
+}
+
 TEST(a_wrong_url_is_refused_with_a_reason)
 {
+    refuse("redis+sentinel://h", "watch");
+    refuse("redis+sentinel://h//3", "watch");
+    refuse("redis+sentinel:///main", "host");
+    refuse("redis+sentinel://h:1,:2/main", "host");
+    refuse("redis+sentinel://h:1,g:x/main", "port");
+    refuse("redis+sentinel://h/main/x", "database");
     refuse("http://x", "does not begin");
     refuse("redis://", "host");
     refuse("redis://:7379", "host");
@@ -86,5 +116,8 @@ TEST(urls_are_equal_if_they_are_one_server_and_one_user)
     struct local_url other = parse("redis://a:c@h:1/2");
 
     assert_true(local_url_equal(&one, &same));
+    assert_false(local_url_equal(&one, &other));
+    one = parse("redis+sentinel://h/main");
+    other = parse("redis+sentinel://g/main");
     assert_false(local_url_equal(&one, &other));
 }

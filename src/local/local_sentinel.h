@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The primary that Sentinels name. One of them is asked each second, and the
+ * next one when it does not answer, or knows none, or named a server that is
+ * of no use. It belongs to a thread that polls, and waits for nothing but the
+ * lookup of a name.
+ */
+#pragma once
+
+#include "client/client.h"
+#include "local/local_url.h"
+
+struct pollfd;
+struct tls_contexts;
+
+enum { LOCAL_SENTINEL_HOST = 256, LOCAL_SENTINEL_ERROR = 200 };
+
+struct local_sentinel {
+    const struct local_url *url; /* borrowed */
+    struct tls_contexts *tls;    /* NULL: plain */
+    struct client client;
+    unsigned tries;       /* Sentinels that were dialled or given up, so far */
+    unsigned failures;    /* since one has answered */
+    uint64_t due_ms;      /* the next question, or the end of the wait */
+    bool asked, admitted; /* an answer is due; AUTH was sent */
+    bool doubted;         /* the next one is to be asked */
+    char host[LOCAL_SENTINEL_HOST], port[16]; /* empty: none is known */
+    unsigned named;                   /* how often the answer was another one */
+    char error[LOCAL_SENTINEL_ERROR]; /* all have failed, this one at last */
+};
+
+void local_sentinel_init(struct local_sentinel *sentinel,
+                         const struct local_url *url, struct tls_contexts *tls);
+void local_sentinel_close(struct local_sentinel *sentinel);
+
+/* Says and hears, as local_link_prepare and _react do. */
+uint64_t local_sentinel_prepare(struct local_sentinel *sentinel,
+                                uint64_t now_ms, struct pollfd *ret_poll);
+void local_sentinel_react(struct local_sentinel *sentinel, uint64_t now_ms,
+                          const struct pollfd *polled);
+
+/* The server that it names does not answer, or is no primary. */
+void local_sentinel_doubt(struct local_sentinel *sentinel);

@@ -76,7 +76,7 @@ enum {
 };
 
 static const struct tool_command commands[] = {
-    { "verify",
+    { "verify", "PATH...",
       "Usage: bloomery-check verify [--json|--verbose] PATH...\n"
       "\n"
       "Reads everything in snapshots, journals and data directories, and says "
@@ -97,7 +97,7 @@ static const struct tool_command commands[] = {
       "Exit status: 0 intact, 1 damaged, 2 a mistake, 3 cannot be read, 4 "
       "written by a\n"
       "newer version.\n" },
-    { "info",
+    { "info", "PATH...",
       "Usage: bloomery-check info [--json] PATH...\n"
       "\n"
       "Prints what the files say about themselves, as verify does, but reads "
@@ -105,21 +105,22 @@ static const struct tool_command commands[] = {
       "header of a snapshot and executes nothing.\n"
       "\n"
       "  --json  one JSON object a line, for each file and directory\n" },
-    { "cat", "Usage: bloomery-check cat [--resp] [--verbose] PATH\n"
-             "\n"
-             "Prints the contents as commands, one a line: the filters of a "
-             "snapshot as\n"
-             "RESTORE, the groups of a journal as their commands. Nothing is "
-             "printed that\n"
-             "follows damage, or that a start would cut off. The verdict goes "
-             "to standard\n"
-             "error first, so all is read twice.\n"
-             "\n"
-             "  --resp                   for `redis-cli --pipe`\n"
-             "  --verbose                describes the files on standard "
-             "error, too\n"
-             "  --hash-secret-file FILE  the secret of keyed filters\n" },
-    { "salvage",
+    { "cat", "PATH",
+      "Usage: bloomery-check cat [--resp] [--verbose] PATH\n"
+      "\n"
+      "Prints the contents as commands, one a line: the filters of a "
+      "snapshot as\n"
+      "RESTORE, the groups of a journal as their commands. Nothing is "
+      "printed that\n"
+      "follows damage, or that a start would cut off. The verdict goes "
+      "to standard\n"
+      "error first, so all is read twice.\n"
+      "\n"
+      "  --resp                   for `redis-cli --pipe`\n"
+      "  --verbose                describes the files on standard "
+      "error, too\n"
+      "  --hash-secret-file FILE  the secret of keyed filters\n" },
+    { "salvage", "PATH OUT",
       "Usage: bloomery-check salvage [--json|--verbose] PATH OUT\n"
       "\n"
       "Writes all that is intact to OUT, which must not exist: of a "
@@ -138,7 +139,7 @@ static const struct tool_command commands[] = {
       "Exit status: 0 nothing was lost, 1 something was, 2 a "
       "mistake, also an OUT that\n"
       "exists, 3 cannot be read or written.\n" },
-    { "truncate-to",
+    { "truncate-to", "TIME|POSITION PATH OUT",
       "Usage: bloomery-check truncate-to [--json] TIME|POSITION PATH OUT\n"
       "\n"
       "Writes a journal to OUT, which must not exist, that ends at a time or "
@@ -153,7 +154,7 @@ static const struct tool_command commands[] = {
       "with\n"
       "                     milliseconds 2026-11-20T12:00:00.250Z\n"
       "  POSITION           bytes of the log, as verify and INFO show it\n" },
-    { "backup",
+    { "backup", "PATH OUT",
       "Usage: bloomery-check backup [--json] [--config FILE] PATH OUT\n"
       "       bloomery-check backup --tar [--json] [--config FILE] PATH -\n"
       "\n"
@@ -178,7 +179,7 @@ static const struct tool_command commands[] = {
       "                           goes to standard error\n"
       "  --without-secrets        leaves out hash-secret, users and passwords\n"
       "  --hash-secret-file FILE  the secret of keyed filters\n" },
-    { "restore",
+    { "restore", "BACKUP DIR",
       "Usage: bloomery-check restore [--json] [--keep-role] BACKUP|- DIR\n"
       "\n"
       "Fills DIR, which must be empty or must not exist, with copies of what "
@@ -196,7 +197,7 @@ static const struct tool_command commands[] = {
       "  --verbose                describes what is intact, too\n"
       "  --without-secrets        leaves out hash-secret, users and passwords\n"
       "  --hash-secret-file FILE  the secret of keyed filters\n" },
-    { NULL, NULL },
+    { NULL, NULL, NULL },
 };
 
 static bool
@@ -233,41 +234,46 @@ cat(struct check *check, const char *path)
 }
 
 static void
-run_subcommand(struct check *check, const struct tool_interface *interface,
-               const struct tool_words *arguments)
+back_up(struct check *check, const char *path, const char *out)
+{
+    if (check->tar != is(out, CHECK_STREAM_NAME)) {
+        tool_complain(&check->tool, CHECK_USAGE,
+                      "backup: %s: OUT is " CHECK_STREAM_NAME
+                      " with --tar, and only with it",
+                      out);
+    } else if (check->tar) {
+        check_backup_stream(check, path);
+    } else {
+        check_backup(check, path, out);
+    }
+}
+
+static void
+run_subcommand(struct check *check, const struct tool_words *arguments)
 {
     const char *const *words = arguments->words;
-    int count = arguments->count;
-    const char *what = count > 0 ? words[0] : "";
+    const char *what = words[0];
     bool whole = is(what, "verify");
-    bool cats = is(what, "cat");
-    bool judges = whole || cats || is(what, "backup") || is(what, "restore") ||
-                  is(what, "salvage");
+    bool judges = !is(what, "info") && !is(what, "truncate-to");
 
     if (judges && !check->json && !check_card_gather(check)) {
         tool_complain(&check->tool, CHECK_UNREADABLE, "not enough memory");
         return;
     }
-    if ((whole || is(what, "info")) && count > 1) {
-        for (int i = 1; i < count; i++) {
-            check_verify(check, words[i], whole);
-        }
-    } else if (cats && count == 2) {
+    if (is(what, "cat")) {
         cat(check, words[1]);
-    } else if (is(what, "salvage") && count == 3) {
+    } else if (is(what, "salvage")) {
         check_salvage(check, words[1], words[2]);
-    } else if (is(what, "truncate-to") && count == 4) {
+    } else if (is(what, "truncate-to")) {
         cut_log(check, words);
-    } else if (is(what, "backup") && count == 3 && check->tar &&
-               is(words[2], CHECK_STREAM_NAME)) {
-        check_backup_stream(check, words[1]);
-    } else if (is(what, "backup") && count == 3 && !check->tar &&
-               !is(words[2], CHECK_STREAM_NAME)) {
-        check_backup(check, words[1], words[2]);
-    } else if (is(what, "restore") && count == 3) {
+    } else if (is(what, "backup")) {
+        back_up(check, words[1], words[2]);
+    } else if (is(what, "restore")) {
         check_restore(check, words[1], words[2]);
     } else {
-        tool_complain_usage(&check->tool, interface, arguments);
+        for (int i = 1; i < arguments->count; i++) {
+            check_verify(check, words[i], whole);
+        }
     }
 }
 
@@ -277,7 +283,7 @@ static bool
 use_config(struct check *check, const struct tool_words *words,
            const char **secret)
 {
-    if (check->config == NULL || words->count < 2) {
+    if (check->config == NULL) {
         return true;
     }
     check->conf = mem_alloc(sizeof(*check->conf));
@@ -340,7 +346,7 @@ main(int argc, char **argv)
         use_config(&check, &words, &secret) &&
         use_secret(&check, secret, &words)) {
         (void)bloom_select_cpu(false);
-        run_subcommand(&check, &interface, &words);
+        run_subcommand(&check, &words);
     }
     if (check_file_failed()) {
         tool_raise(&check.tool, CHECK_UNREADABLE);

@@ -127,7 +127,7 @@ enum {
 };
 
 static const struct tool_command commands[] = {
-    { "rdb",
+    { "rdb", "FILE",
       "Usage: bloomery-load rdb [OPTION]... FILE\n"
       "\n"
       "Restores the filters of RedisBloom and valkey-bloom that an RDB file "
@@ -137,7 +137,7 @@ static const struct tool_command commands[] = {
       "Exit status: 0 done, 1 something is missing, 2 a mistake, 3 a file or a "
       "server\n"
       "failed.\n" },
-    { "aof",
+    { "aof", "PATH",
       "Usage: bloomery-load aof [OPTION]... PATH\n"
       "\n"
       "Restores the filters of an AOF and applies the changes that follow: a "
@@ -151,7 +151,7 @@ static const struct tool_command commands[] = {
       "Exit status: 0 done, 1 something is missing, 2 a mistake, 3 a file or a "
       "server\n"
       "failed.\n" },
-    { "server",
+    { "server", "ADDRESS",
       "Usage: bloomery-load server [OPTION]... ADDRESS\n"
       "\n"
       "Copies the filters of a running server, HOST:PORT or the path of a "
@@ -178,7 +178,7 @@ static const struct tool_command commands[] = {
       "Exit status: 0 done, and nothing is missing; 1 something is, 2 a "
       "mistake, 3 a\n"
       "server failed.\n" },
-    { "items",
+    { "items", "KEY [FILE]...",
       "Usage: bloomery-load items [OPTION]... KEY [FILE]...\n"
       "\n"
       "Adds the lines of the files, or of standard input, to the filter KEY, "
@@ -200,7 +200,7 @@ static const struct tool_command commands[] = {
       "Exit status: 0 done, 1 something is missing, 2 a mistake, 3 a file or a "
       "server\n"
       "failed.\n" },
-    { "export",
+    { "export", "SOURCE FILE",
       "Usage: bloomery-load export --for PRODUCT [OPTION]... SOURCE FILE\n"
       "\n"
       "Writes filters into a new file, as commands for `redis-cli --pipe`. "
@@ -223,7 +223,7 @@ static const struct tool_command commands[] = {
       "Exit status: 0 done, 1 filters were left out, and the report says "
       "which; 2 a\n"
       "mistake, 3 a file or a server failed.\n" },
-    { "secrets",
+    { "secrets", "SOURCE DIR",
       "Usage: bloomery-load secrets [OPTION]... SOURCE DIR\n"
       "\n"
       "Copies the secrets of keyed filters from SOURCE, the address of a "
@@ -242,7 +242,7 @@ static const struct tool_command commands[] = {
       "  --timeout SECONDS                   without a reply that is due (60)\n"
       "\n"
       "Exit status: 0 done, 2 a mistake, 3 a file or a server failed.\n" },
-    { NULL, NULL },
+    { NULL, NULL, NULL },
 };
 
 /* Sets *ret_at to the place of a word in a list. */
@@ -310,30 +310,28 @@ serve(struct load *load, const char *address)
 }
 
 static void
-run_subcommand(struct load *load, const struct tool_interface *interface,
-               const struct tool_words *words, const char *product)
+run_subcommand(struct load *load, const struct tool_words *words,
+               const char *product)
 {
-    const char *what = words->count > 0 ? words->words[0] : "";
+    const char *what = words->words[0];
 
     if (load->to.address == NULL) {
         load->to.address = LOAD_DEFAULT_ADDRESS;
     }
-    if (strcmp(what, "items") == 0 && words->count >= 2) {
+    if (strcmp(what, "items") == 0) {
         load_items(load, words->words[1], words->words + 2,
                    (size_t)words->count - 2);
-    } else if (strcmp(what, "rdb") == 0 && words->count == 2) {
+    } else if (strcmp(what, "rdb") == 0) {
         load_rdb(load, words->words[1]);
-    } else if (strcmp(what, "server") == 0 && words->count == 2) {
+    } else if (strcmp(what, "server") == 0) {
         serve(load, words->words[1]);
-    } else if (strcmp(what, "aof") == 0 && words->count == 2) {
+    } else if (strcmp(what, "aof") == 0) {
         load_aof(load, words->words[1]);
-    } else if (strcmp(what, "export") == 0 && words->count == 3) {
+    } else if (strcmp(what, "export") == 0) {
         export(load, product, words->words[1], words->words[2]);
-    } else if (strcmp(what, "secrets") == 0 && words->count == 3) {
+    } else {
         load->from.address = words->words[1];
         load_secrets(load, words->words[2]);
-    } else {
-        tool_complain_usage(&load->tool, interface, words);
     }
 }
 
@@ -432,7 +430,7 @@ main(int argc, char **argv)
     (void)signal(SIGPIPE, SIG_IGN);
     if (tool_parse(&load.tool, argc, argv, &interface, &words) &&
         set_existing(&load, existing) && set_tls(&load, &tls)) {
-        run_subcommand(&load, &interface, &words, product);
+        run_subcommand(&load, &words, product);
     }
     tls_contexts_fini(&load.tls);
     return tool_end(&load.tool);

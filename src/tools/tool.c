@@ -81,9 +81,11 @@ find_command(const struct tool_interface *interface,
     return command->name != NULL ? command : NULL;
 }
 
-void
-tool_complain_usage(struct tool *tool, const struct tool_interface *interface,
-                    const struct tool_words *words)
+/* Prints where the usage is described: of the command, if the words begin with
+ * one. */
+static void
+complain_usage(struct tool *tool, const struct tool_interface *interface,
+               const struct tool_words *words)
 {
     const struct tool_command *command = find_command(interface, words, 0);
 
@@ -303,6 +305,56 @@ check_options(struct tool *tool, const struct tool_interface *interface,
     return true;
 }
 
+/* Names the argument that is missing, or the first one too many. */
+static bool
+check_count(struct tool *tool, const struct tool_command *command,
+            const struct tool_words *words)
+{
+    const char *takes = command->takes;
+    int at = 1;
+
+    while (*takes != '\0') {
+        int len = (int)strcspn(takes, " .");
+        bool many = takes[len] == '.';
+
+        if (at == words->count && takes[0] != '[') {
+            tool_complain(tool, TOOL_USAGE,
+                          "%s: %.*s is missing, see %s help %s", command->name,
+                          len, takes, tool->name, command->name);
+            return false;
+        }
+        at = many ? words->count : at + 1;
+        takes += strcspn(takes, " ");
+        takes += strspn(takes, " ");
+    }
+    if (at < words->count) {
+        tool_complain(
+            tool, TOOL_USAGE, "%s: %s is one argument too many, see %s help %s",
+            command->name, words->words[at], tool->name, command->name);
+    }
+    return at >= words->count;
+}
+
+static bool
+check_command(struct tool *tool, const struct tool_interface *interface,
+              const struct tool_words *words, const struct common *common)
+{
+    const struct tool_command *command = find_command(interface, words, 0);
+
+    if (command != NULL) {
+        return check_options(tool, interface, words, common) &&
+               check_count(tool, command, words);
+    }
+    if (words->count > 0) {
+        tool_complain(tool, TOOL_USAGE, "%s: no such command, see %s --help",
+                      words->words[0], tool->name);
+    } else {
+        tool_complain(tool, TOOL_USAGE, "a command is missing, see %s --help",
+                      tool->name);
+    }
+    return false;
+}
+
 bool
 tool_parse(struct tool *tool, int argc, char **argv,
            const struct tool_interface *interface, struct tool_words *ret_words)
@@ -313,7 +365,7 @@ tool_parse(struct tool *tool, int argc, char **argv,
     init_common(&common, tool);
     tool->bar = isatty(STDERR_FILENO) == 1;
     if (!read_words(tool, interface->options, &common, argc, argv, ret_words)) {
-        tool_complain_usage(tool, interface, ret_words);
+        complain_usage(tool, interface, ret_words);
         return false;
     }
     tool->bar = tool->bar && !common.quiet;
@@ -326,7 +378,7 @@ tool_parse(struct tool *tool, int argc, char **argv,
     } else if (common.print != NULL) {
         print_words(tool, interface, &common);
     } else {
-        return check_options(tool, interface, ret_words, &common);
+        return check_command(tool, interface, ret_words, &common);
     }
     return false;
 }

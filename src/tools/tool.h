@@ -62,9 +62,11 @@ struct tool_option {
     uint64_t min, max;
 };
 
-/* What `program help NAME` prints. A row without a name ends a list. */
+/* takes: its arguments, one word each: "KEY", "PATH..." for at least one,
+ * "[FILE]..." for any number. help: what `program help NAME` prints. A row
+ * without a name ends a list. */
 struct tool_command {
-    const char *name, *help;
+    const char *name, *takes, *help;
 };
 
 /* What a program offers: at most 64 options. */
@@ -83,18 +85,12 @@ struct tool_words {
 /* Parses the words; options may stand anywhere before "--". All programs have
  * --help, --version, --progress and --no-progress, `help [COMMAND]`, and
  * --print=words: the commands and options, a line each, for the completion of
- * shells. An option that the command does not take is a mistake. Returns false
- * if there is nothing left to do: one of these was answered, or a mistake was
- * printed. */
+ * shells. An option that the command does not take is a mistake, as is an
+ * argument that is missing or too many. Returns false if there is nothing left
+ * to do: one of these was answered, or a mistake was printed. */
 bool tool_parse(struct tool *tool, int argc, char **argv,
                 const struct tool_interface *interface,
                 struct tool_words *ret_words);
-
-/* Prints where the usage is described: of the command, if the words begin with
- * one. */
-void tool_complain_usage(struct tool *tool,
-                         const struct tool_interface *interface,
-                         const struct tool_words *words);
 
 /* ---- progress ------------------------------------------------------------ */
 

@@ -169,6 +169,42 @@ def test_each_command_has_help_of_its_own(program):
     assert (code, text) == (2, "") and "nonsense: no such command" in errors
 
 
+def arguments(program, command):
+    """Returns the words that the first line of the help has behind the options."""
+    usage = say(program, "help", command)[1].splitlines()[0]
+    plain = re.sub(r"--for PRODUCT|\[(--|OPTION)[^]]*\](\.\.\.)?", "", usage)
+    return plain.replace("BACKUP|-", "BACKUP").split()[3:]
+
+
+@pytest.mark.parametrize("program", [CHECK, LOAD])
+def test_a_mistake_names_the_argument(program):
+    for words, said in (((), "a command is missing, see %s --help\n" % program),
+                        (("nonsense",), "nonsense: no such command, see %s --help\n"
+                         % program)):
+        code, text, errors = say(program, *words)
+        assert (code, text, errors) == (2, "", "%s: %s" % (program, said))
+    for command in say(program, "--print=words")[1].split():
+        if command == "help" or command[0] == "-":
+            continue
+        takes = arguments(program, command)
+        assert takes, command
+        mistakes = [(["x"] * at, "%s is missing" % takes[at].rstrip("."))
+                    for at in range(len(takes)) if takes[at][0] != "["]
+        if not takes[-1].endswith("..."):
+            mistakes.append((["x"] * len(takes) + ["y"],
+                             "y is one argument too many"))
+        for words, said in mistakes:
+            got = say(program, command, *words)
+            assert got == (2, "", "%s: %s: %s, see %s help %s\n" %
+                           (program, command, said, program, command)), words
+
+
+def test_a_backup_goes_to_a_stream_with_tar_only():
+    for words in (("x", "-"), ("--tar", "x", "y")):
+        code, text, errors = say(CHECK, "backup", *words)
+        assert (code, text) == (2, "") and "OUT is - with --tar" in errors
+
+
 @pytest.mark.parametrize("program", [CHECK, LOAD])
 def test_a_bad_part_of_the_reference_is_a_mistake(program):
     assert say(program, "--print=nonsense")[0] == 2

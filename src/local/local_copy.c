@@ -43,7 +43,8 @@ struct local_copy {
     bool has_copy, intact; /* nothing but adds and deletions was told since */
     struct bloom *bloom;
     uint64_t incarnation, deadline_ms;
-    uint64_t server_ms;           /* the server's clock at the last answer */
+    uint64_t server_ms; /* the server's clock at the last answer that was for
+                           this copy: an ageing one goes by it */
     uint64_t deleted, deleted_ms; /* since it was loaded, and when first */
 
     /* The question on its way. */
@@ -300,7 +301,8 @@ free_swapped(const struct local_copy *copy, struct bloom *old)
 
 /* Puts what was loaded in the place of the copy. */
 static void
-finish_load(struct local_copy *copy, uint64_t deadline_ms, uint64_t now_ms)
+finish_load(struct local_copy *copy, uint64_t server_ms, uint64_t deadline_ms,
+            uint64_t now_ms)
 {
     struct bloom *old;
 
@@ -320,6 +322,7 @@ finish_load(struct local_copy *copy, uint64_t deadline_ms, uint64_t now_ms)
     copy->bloom = copy->part;
     copy->part = NULL;
     copy->incarnation = copy->part_incarnation;
+    copy->server_ms = server_ms;
     copy->deadline_ms = deadline_ms;
     copy->has_copy = true;
     copy->intact = true;
@@ -355,7 +358,8 @@ look_at_load(struct local_copy *copy, uint64_t now_ms)
         return;
     }
     if ((copy->left_out & LOCAL_WITHOUT_CHECK) != 0) {
-        finish_load(copy, now_ms + copy->options.max_stale_ms, now_ms);
+        finish_load(copy, copy->server_ms, now_ms + copy->options.max_stale_ms,
+                    now_ms);
         return;
     }
     copy->stage = LOCAL_CHECKING;
@@ -441,9 +445,11 @@ on_answer(struct local_copy *copy, const struct local_frame *frame,
         return;
     }
     copy->missing = false;
-    copy->server_ms = frame->ms;
     if (copy->intact && frame->incarnation != copy->incarnation) {
         on_changed(copy, now_ms);
+    }
+    if (copy->intact) { /* else adds that keep items alive were not told */
+        copy->server_ms = frame->ms;
     }
     if (copy->has_copy && (copy->intact || revives) &&
         fresh_until_ms > copy->deadline_ms) {
@@ -455,7 +461,7 @@ on_answer(struct local_copy *copy, const struct local_frame *frame,
         copy->next_ask_ms = now_ms;
     } else if (copy->stage == LOCAL_CHECKING &&
                frame->incarnation == copy->part_incarnation) {
-        finish_load(copy, fresh_until_ms, now_ms);
+        finish_load(copy, frame->ms, fresh_until_ms, now_ms);
     } else if (copy->stage == LOCAL_CHECKING) {
         want_load(copy, now_ms);
     }

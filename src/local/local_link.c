@@ -128,6 +128,8 @@ follow_move(struct local_link *link, const char *error)
     link->moved_host[parts.host.len] = '\0';
     (void)snprintf(link->moved_port, sizeof(link->moved_port), "%u", port);
     link->moves++;
+    link->fault = BLOOMERY_LOCAL_OK; /* a later fault is not this one */
+    link->error[0] = '\0';
     end_link(link, local_link_now_ms());
     return true;
 }

@@ -225,6 +225,36 @@ TEST(a_link_goes_where_the_key_has_moved)
     local_copy_free(copy);
 }
 
+TEST(a_connection_that_ends_behind_a_move_is_a_cut)
+{
+    struct local_copy *copy = new_copy();
+    struct local_link link;
+    struct host first, second;
+    struct local_address address = { .host = "127.0.0.1" };
+    char moved[64];
+
+    host_begin(&first, "%1\r\n+proto\r\n:3\r\n");
+    host_begin(&second, "%1\r\n+proto\r\n:3\r\n");
+    (void)snprintf(moved, sizeof(moved), "-MOVED 7 127.0.0.1:%s\r\n",
+                   second.port);
+    first.moved = moved;
+    address.port = first.port;
+    local_link_init(&link, &address, copy, -1);
+    await(&link, LOCAL_ABSENT);
+    atomic_store(&second.closes, 1);
+    while (link.cuts == 0 && link.connections == 2) {
+        local_link_step(&link, local_link_now_ms() + 20);
+    }
+    assert_int_equal(link.cuts, 1);
+    assert_int_equal(link.connections, 2);
+    assert_string_equal(link.moved_host, "");
+    assert_string_equal(link.error, "the server closed the connection");
+    local_link_close(&link);
+    host_end(&first);
+    host_end(&second);
+    local_copy_free(copy);
+}
+
 /* Each of two servers names the other one: there are pauses. */
 TEST(a_link_does_not_follow_for_ever)
 {

@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { YIELDS = 20, PAUSE_NS = 50000 };
+enum { YIELDS = 20, PAUSE_NS = 50000, SETTLE_NS = 10000000 };
 
 _Thread_local struct local_reader *local_readers_own
     __attribute__((tls_model("initial-exec")));
-bool local_readers_fenced;
+atomic_bool local_readers_fenced;
 
 static _Atomic(struct local_reader *) readers;
 static pthread_key_t key;
@@ -34,9 +34,10 @@ leave(void *arg)
 bool
 local_readers_init(bool fenced)
 {
-    local_readers_fenced =
-        fenced || syscall(__NR_membarrier,
-                          MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0;
+    atomic_store(&local_readers_fenced,
+                 fenced || syscall(__NR_membarrier,
+                                   MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0,
+                                   0) != 0);
     return pthread_key_create(&key, leave) == 0;
 }
 
@@ -102,12 +103,26 @@ wait_for(struct local_reader *reader)
     }
 }
 
+/* Makes the marks of all readers seen. If the kernel refuses it, readers have
+ * the fence from now on. Those that began without one have their mark in memory
+ * long before the pause is over: a processor keeps no store for itself for so
+ * long, and a change of threads is a fence. */
+static void
+fence_all(void)
+{
+    const struct timespec settle = { 0, SETTLE_NS };
+
+    if (!atomic_load(&local_readers_fenced) &&
+        syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
+        atomic_store(&local_readers_fenced, true);
+        (void)nanosleep(&settle, NULL);
+    }
+}
+
 void
 local_readers_wait(void)
 {
-    if (!local_readers_fenced) {
-        (void)syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-    }
+    fence_all();
     for (struct local_reader *each = atomic_load(&readers); each != NULL;
          each = each->next) {
         wait_for(each);

@@ -9,7 +9,8 @@
  *
  * The mark must be seen before the load. A fence in each reader would cost more
  * than the rest of a look, so the writer has the kernel run one in all threads
- * of the process (membarrier); where it cannot, readers have the fence.
+ * of the process (membarrier); where it cannot, or does not any more since the
+ * program has put itself into a sandbox, readers have the fence.
  *
  * A thread takes its line at its first look, and gives it back at its end.
  */
@@ -30,7 +31,7 @@ _Static_assert(sizeof(struct local_reader) == 64, "one line of the cache");
 
 extern _Thread_local struct local_reader *local_readers_own
     __attribute__((tls_model("initial-exec")));
-extern bool local_readers_fenced;
+extern atomic_bool local_readers_fenced; /* once true, it stays so */
 
 /* Before the first reader, once. The test may want fences. False: no memory or
  * key for threads. */
@@ -57,7 +58,9 @@ local_readers_begin(void)
     if (turns % 2 != 0) {
         return NULL;
     }
-    if (__builtin_expect(local_readers_fenced, 0)) {
+    if (__builtin_expect(
+            atomic_load_explicit(&local_readers_fenced, memory_order_relaxed),
+            0)) {
         (void)atomic_exchange(&own->turns, turns + 1);
     } else {
         atomic_store_explicit(&own->turns, turns + 1, memory_order_relaxed);

@@ -7,8 +7,15 @@
 
 #include "../test.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { READERS = 3, SWAPS = 2000 };
 
@@ -117,4 +124,50 @@ TEST(a_thread_passes_its_line_on)
     local_readers_end(second);
     assert_non_null(local_readers_begin());
     local_readers_end(second);
+}
+
+/* Has the kernel refuse membarrier() to this process. */
+static bool
+enter_sandbox(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_membarrier, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* Exits with 77 where there are no sandboxes. */
+static int
+wait_in_a_sandbox(void)
+{
+    if (!local_readers_init(false)) {
+        return 1;
+    }
+    if (atomic_load(&local_readers_fenced) || !enter_sandbox()) {
+        return 77;
+    }
+    local_readers_wait();
+    return atomic_load(&local_readers_fenced) ? 0 : 2;
+}
+
+TEST(in_a_sandbox_without_membarrier_readers_get_the_fence)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    if (child == 0) {
+        _exit(wait_in_a_sandbox());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) {
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
 }

@@ -39,6 +39,7 @@ struct local_server {
 
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static struct local_server *servers;
+static unsigned threads; /* that may use OpenSSL; under the registry's mutex */
 
 /* ---- once ---------------------------------------------------------------- */
 
@@ -65,6 +66,7 @@ in_child(void)
         }
     }
     servers = NULL;
+    threads = 0;
     local_readers_forked();
     (void)pthread_mutex_unlock(&registry);
 }
@@ -75,7 +77,8 @@ wake(const struct local_server *server)
     (void)eventfd_write(server->wake_fd, 1);
 }
 
-/* Stops the threads; one that looks up a name may go on. */
+/* Stops the threads, and waits until they have freed what OpenSSL has for them;
+ * one that looks up a name may go on. */
 static void
 at_exit(void)
 {
@@ -93,7 +96,7 @@ at_exit(void)
             }
             wake(server);
         }
-        done = servers == NULL;
+        done = threads == 0;
         (void)pthread_mutex_unlock(&registry);
         if (!done) {
             (void)nanosleep(&pause, NULL);
@@ -229,6 +232,10 @@ run(void *arg)
         step(server);
     }
     free_server(server);
+    tls_end_thread();
+    (void)pthread_mutex_lock(&registry);
+    threads--;
+    (void)pthread_mutex_unlock(&registry);
     return NULL;
 }
 
@@ -333,6 +340,7 @@ start(struct local_server *server)
         return BLOOMERY_LOCAL_THREAD;
     }
     (void)pthread_detach(thread);
+    threads++;
     server->next = servers;
     servers = server;
     return BLOOMERY_LOCAL_OK;

@@ -443,6 +443,12 @@ tls_contexts_init(struct tls_contexts *contexts)
 }
 
 void
+tls_end_thread(void)
+{
+    OPENSSL_thread_stop();
+}
+
+void
 tls_contexts_fini(struct tls_contexts *contexts)
 {
     SSL_CTX_free(contexts->server);

@@ -63,6 +63,10 @@ struct tls_validity {
  * OpenSSL. */
 void tls_use_mem(void);
 
+/* Frees what OpenSSL keeps for the calling thread: before a process exits that
+ * does not wait for the thread's end. */
+void tls_end_thread(void);
+
 void tls_contexts_init(struct tls_contexts *contexts);
 void tls_contexts_fini(struct tls_contexts *contexts);
 

@@ -8,8 +8,13 @@
 #include "fake_server.h"
 
 #include <bloomery/local.h>
+#include <dlfcn.h>
+#include <openssl/ssl.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const struct local_files no_files = { "", "", "" };
@@ -96,3 +101,64 @@ TEST(a_server_whose_files_are_wrong_gets_no_thread)
     assert_int_equal(fake_threads("bloomery-local"), 0);
     local_member_abandon(member);
 }
+
+/* The library's own calls of SSL_CTX_free() take long, and are counted. */
+static atomic_uint frees_begun, frees_ended;
+
+void
+SSL_CTX_free(SSL_CTX *ctx)
+{
+    static _Atomic(void (*)(SSL_CTX *)) real;
+    void (*fn)(SSL_CTX *) = atomic_load(&real);
+
+    if (fn == NULL) {
+        *(void **)&fn = dlsym(RTLD_NEXT, "SSL_CTX_free");
+        atomic_store(&real, fn);
+    }
+    atomic_fetch_add(&frees_begun, 1);
+    if (ctx != NULL) {
+        (void)usleep(200000);
+    }
+    fn(ctx);
+    atomic_fetch_add(&frees_ended, 1);
+}
+
+/* The thread sanitizer allows no threads after a fork. */
+#ifndef __SANITIZE_THREAD__
+/* Runs when the library's own function for the exit has returned. */
+static void
+end_child(void)
+{
+    unsigned begun = atomic_load(&frees_begun);
+
+    _exit(begun > 0 && atomic_load(&frees_ended) == begun ? 0 : 1);
+}
+
+static void
+exit_with_a_copy(void)
+{
+    struct local_url url;
+    const char *reason;
+    char why[512];
+
+    if (!local_url_parse("rediss://127.0.0.1:1", &url, &reason) ||
+        atexit(end_child) != 0 ||
+        local_server_join(&url, &no_files, new_member(), why) !=
+            BLOOMERY_LOCAL_OK) {
+        _exit(2);
+    }
+    exit(3);
+}
+
+TEST(a_thread_has_left_openssl_when_the_program_exits)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    if (child == 0) {
+        exit_with_a_copy();
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+#endif

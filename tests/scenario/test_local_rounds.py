@@ -2,9 +2,10 @@
 #
 # The promise of a copy of a filter: when it says absent, the server would have said
 # so at some moment of the last max_stale_ms before the call. Each round has a writer,
-# copies in processes of their own, one of them behind a link that is slow and cut, and
+# copies in processes of their own, some behind links that are slow, or cut at each frame, and
 # faults: kill -9 and a restart, SIGSTOP of the server or of a copy, closed connections,
-# and all that makes the key another one. An item that was acknowledged max_stale_ms
+# and all that makes the key another one. Others fail over by Sentinels, or move the slot
+# of the key. An item that was acknowledged max_stale_ms
 # before a question, and that nothing has removed since, is never absent; and when the
 # faults are over, each copy is soon fresh, and has every item.
 #
@@ -13,135 +14,32 @@
 import os
 import random
 import signal
-import socket
-import subprocess
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
-from lib import crash, resp, servers
+from lib import cluster, copies, crash, failover, resp, servers, slots
+from lib.copies import AGE_SECONDS, STALE_SECONDS, Asker
 from lib.servers import wait_until
 
-ROUNDS = crash.amount("ROUNDS", 3)
-PROBE = Path(servers.server_binary()).parent / "tests" / "local" / "local_probe"
-STALE_SECONDS = 0.4
+ROUNDS = crash.amount("ROUNDS", 2)
+# Failovers and moves of slots need seconds each.
+FEW = max(1, ROUNDS // 20)
 ROUND_SECONDS = 1.6
 FRESH_SECONDS = 30 # at most, on a busy machine; 3 on one that is not
-AGE_SECONDS = 3
-MISSING_IS_ABSENT = 4
 KINDS = [("EXPANSION", 2), ("NONSCALING",), ("EXPANSION", 1), ("DELETABLE",),
          ("AGEING", AGE_SECONDS)]
 LAYOUTS = ["native", "redisbloom", "valkeybloom"]
 
 
-class SlowLink:
-    """Forwards connections to a server, and holds back or cuts them now and then."""
-
-    def __init__(self, port, rng):
-        self.target, self.rng, self.over = port, rng, False
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.threads = [threading.Thread(target=self.accept, daemon=True)]
-        self.threads[0].start()
-
-    def accept(self):
-        while not self.over:
-            try:
-                near = self.listener.accept()[0]
-            except OSError:
-                return
-            try:
-                far = socket.create_connection(("127.0.0.1", self.target), 5)
-            except OSError:
-                near.close()
-                continue
-            for one, other, pause in ((near, far, 0.002), (far, near, 0.2)):
-                threading.Thread(target=self.forward, args=(one, other, pause),
-                                 daemon=True).start()
-
-    def forward(self, source, target, pause):
-        try:
-            while data := source.recv(1 << 16):
-                if self.rng.random() < 0.1 and not self.over:
-                    time.sleep(self.rng.random() * pause)
-                if self.rng.random() < 0.003 and not self.over:
-                    break
-                target.sendall(data)
-        except OSError:
-            pass
-        for each in source, target:
-            try:
-                each.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            each.close()
-
-    def close(self):
-        self.over = True
-        self.listener.close()
-
-
-class Items:
-    """What was added and acknowledged, and when something may have removed it."""
-
-    def __init__(self, ageing):
-        self.lock, self.ageing = threading.Lock(), ageing
-        self.added = []    # (sent, acknowledged, item)
-        self.removed = 0.0 # begin of the last command that may remove all
-
-    def is_broken(self, sent, acknowledged, asked):
-        """Whether such an item may not be absent in an answer that came now."""
-        with self.lock:
-            removed = self.removed
-        return (acknowledged + STALE_SECONDS < asked and sent > removed and
-                not (self.ageing and sent + AGE_SECONDS < time.monotonic()))
-
-
-class Asker:
-    """A copy in a process of its own, and a thread that asks it."""
-
-    def __init__(self, port, flags, items, rng):
-        self.items, self.rng, self.over = items, rng, False
-        self.broken, self.asked, self.unknown = [], 0, 0
-        self.child = subprocess.Popen(
-            [PROBE, "redis://127.0.0.1:%d" % port, "k",
-             str(int(STALE_SECONDS * 1000)), str(flags | 1)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
-        self.thread = threading.Thread(target=self.run)
-        self.thread.start()
-
-    def ask(self, item):
-        self.child.stdin.write(item + "\n")
-        self.child.stdin.flush()
-        return self.child.stdout.readline().strip()
-
-    def run(self):
-        while not self.over:
-            added = self.items.added
-            if not added:
-                time.sleep(0.001)
-                continue
-            at = len(added) - 1 - min(int(self.rng.expovariate(0.01)), len(added) - 1)
-            sent, acknowledged, item = added[at]
-            asked = time.monotonic()
-            said = self.ask(item)
-            self.asked += 1
-            self.unknown += said == "unknown"
-            if said == "absent" and self.items.is_broken(sent, acknowledged, asked):
-                self.broken.append((item, asked - acknowledged))
-            time.sleep(self.rng.random() * 0.002)
-
-    def stop(self):
-        self.over = True
-        self.thread.join()
-
-    def close(self):
-        self.stop()
-        self.child.stdin.close()
-        assert self.child.wait(20) == 0
-        self.child.stdout.close()
+def await_fresh(askers):
+    """Waits until all copies say absent; returns how long that took."""
+    begun = time.monotonic()
+    for asker in askers:
+        wait_until(lambda: asker.ask("nothing") == "absent", FRESH_SECONDS,
+                   "the copy is fresh")
+    return time.monotonic() - begun
 
 
 class Round:
@@ -153,13 +51,16 @@ class Round:
         self.port = servers.free_port()
         self.server = start_server(*self.options, port=self.port)
         self.kind = rng.choice(KINDS)
-        self.items = Items(self.kind[0] == "AGEING")
-        self.link = SlowLink(self.port, random.Random(rng.random()))
+        self.items = copies.Items(self.kind[0] == "AGEING")
+        self.links = [kind(self.port, random.Random(rng.random()))
+                      for kind in (copies.SlowLink, copies.FrameLink)]
         self.conn = self.server.conn(timeout=60 * servers.time_factor())
         self.create()
-        self.askers = [Asker(port, flags, self.items, random.Random(rng.random()))
-                       for port, flags in ((self.port, 0), (self.link.port, 0),
-                                           (self.port, MISSING_IS_ABSENT))]
+        self.askers = [Asker("redis://127.0.0.1:%d" % port, self.items,
+                             random.Random(rng.random()), flags)
+                       for port, flags in ((self.port, 0),
+                                           *((link.port, 0) for link in self.links),
+                                           (self.port, copies.MISSING_IS_ABSENT))]
         self.number_of_items = 0
 
     def create(self, key="k"):
@@ -257,17 +158,14 @@ class Round:
                 next_fault = time.monotonic() + 0.1 + self.rng.random() * 0.8
 
     def check(self):
-        self.link.over = True # it cuts nothing more
+        for link in self.links:
+            link.over = True # it cuts nothing more
         for asker in self.askers:
             asker.stop()
         self.remove(("DEL", "k"))
         self.create()
         self.add()
-        begun = time.monotonic()
-        for asker in self.askers:
-            wait_until(lambda: asker.ask("nothing") == "absent",
-                       FRESH_SECONDS, "the copy is fresh")
-        late = time.monotonic() - begun
+        late = await_fresh(self.askers)
         for asker in self.askers:
             wait_until(lambda: self.is_present(asker), 20, "it has the last item")
             assert asker.broken == [], (self.kind, self.options)
@@ -282,7 +180,8 @@ class Round:
     def close(self):
         for asker in self.askers:
             asker.close()
-        self.link.close()
+        for link in self.links:
+            link.close()
         self.server.kill()
 
 
@@ -302,3 +201,149 @@ def test_a_copy_never_breaks_its_promise(start_server, tmp_path):
         unknown += sum(asker.unknown for asker in one.askers)
     print("local rounds: %d, questions %d, unknown %d, fresh again in %.2f s" %
           (ROUNDS, asked, unknown, slowest))
+
+
+# ---- several servers -----------------------------------------------------------
+
+class Writer:
+    """Adds items until it is stopped. add: a function of some items, which returns
+    whether no fault can lose them."""
+
+    def __init__(self, items, add):
+        self.items, self.add, self.over = items, add, threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        number = 0
+        while not self.over.is_set():
+            items = ["%d" % i for i in range(number, number + 10)]
+            number += 10
+            sent = time.monotonic()
+            if self.add(items):
+                at = time.monotonic()
+                self.items.added.extend((sent, at, item) for item in items)
+            time.sleep(0.002)
+
+    def stop(self):
+        self.over.set()
+        self.thread.join()
+
+
+class Group:
+    """Copies of one key that several servers may have, and a writer."""
+
+    def __init__(self, urls, key, add, rng):
+        self.items = copies.Items()
+        self.askers = [Asker(url, self.items, random.Random(rng.random()), key=key)
+                       for url in urls]
+        self.writer = Writer(self.items, add)
+
+    def wait_progress(self):
+        count = len(self.items.added)
+        wait_until(lambda: len(self.items.added) > count + 200, 60,
+                   "the writer goes on")
+
+    def check(self):
+        """Waits for new items, and until all copies have them; returns how long the
+        copies needed to be fresh."""
+        self.wait_progress()
+        for asker in self.askers:
+            asker.stop()
+        late = await_fresh(self.askers)
+        for asker in self.askers:
+            item = self.items.added[-1][2]
+            wait_until(lambda: asker.ask(item) == "present", 20, "it has an item")
+            assert asker.broken == []
+            asker.start()
+        return late
+
+    def close(self):
+        self.writer.stop()
+        for asker in self.askers:
+            asker.close()
+
+    def __str__(self):
+        return "questions %d, unknown %d, acknowledged %d" % (
+            sum(asker.asked for asker in self.askers),
+            sum(asker.unknown for asker in self.askers), len(self.items.added))
+
+
+def add_at_primary(ring, rng):
+    """Returns a function that adds at the primary that a Sentinel names. An item that
+    two replicas have is on all servers, whichever becomes the primary."""
+    conns = []
+
+    def add(items):
+        try:
+            if not conns:
+                conns.append(ring.connect(rng))
+            return not isinstance(conns[0].call("BF.MADD", "k", *items), resp.Error) \
+                and conns[0].call("WAIT", 2, 300) == 2
+        except (*failover.GONE, TypeError): # a Sentinel that names none
+            if conns:
+                conns.pop().close()
+            return False
+    return add
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(servers.oracle_missing()), reason="there is no Sentinel")
+def test_a_copy_never_breaks_its_promise_when_sentinels_fail_over():
+    seed = crash.seeds(1)[0]
+    rng = random.Random(seed)
+    journal = ("--appendonly=yes", "--appendfsync=always")
+    slowest = 0
+    with failover.Cluster(seed, [journal] * 3, writers=0, sentinels=failover.SHORT,
+                          down_after_ms=int(failover.DOWN_AFTER_S * 1000)) as ring:
+        with ring.nodes[0].conn() as conn:
+            conn.call("BF.RESERVE", "k", "0.0000001", 1000)
+        hosts = ",".join("%s:%d" % s.address for s in ring.watch.sentinels)
+        group = Group(["redis+sentinel://%s/%s" % (hosts, ring.watch.sentinels[0].name)]
+                      * 3, "k", add_at_primary(ring, rng), rng)
+        try:
+            group.wait_progress()
+            for fault in rng.choices(sorted(failover.FAULTS), k=FEW):
+                print(ring.round(fault))
+                slowest = max(slowest, group.check())
+        finally:
+            group.close()
+    print("failovers: %d, %s, fresh again in %.2f s" % (FEW, group, slowest))
+
+
+def add_at_owner(client, key):
+    """Returns a function that adds at the owner of the key."""
+    def add(items):
+        try:
+            client.call(key, "BF.MADD", key, *items)
+        except slots.Refused:
+            return False
+        return True
+    return add
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", cluster.KINDS)
+def test_a_copy_never_breaks_its_promise_when_its_slot_moves(kind):
+    if why := cluster.missing(kind):
+        pytest.skip(why)
+    rng = random.Random(crash.seeds(1)[0])
+    slot, slowest = rng.randrange(slots.SLOTS), 0
+    key = slots.key_in(slot, "copy")
+    with cluster.Cluster(kind, replicas=0) as ring, ring.client() as client:
+        client.call(key, "BF.RESERVE", key, "0.0000001", 1000)
+        group = Group(["redis://%s:%d" % pair.daemon.address for pair in ring.pairs],
+                      key, add_at_owner(client, key), rng)
+        try:
+            group.wait_progress()
+            for _ in range(FEW):
+                source = ring.owner(slot)
+                to = rng.choice([p for p in ring.pairs if p is not source])
+                if kind == "valkey" and rng.random() < 0.5:
+                    ring.migrate([(slot, slot)], to)
+                else:
+                    ring.reshard_one(slot, source, to)
+                slowest = max(slowest, group.check())
+        finally:
+            group.close()
+    print("moves: %d, %s, fresh again in %.2f s" % (FEW, group, slowest))

@@ -13,7 +13,7 @@
 
 struct status;
 
-enum { STATUS_TEXT_MAX = 256, STATUS_NAME_MAX = STATUS_TEXT_MAX + 16 };
+enum { STATUS_TEXT_MAX = 384, STATUS_NAME_MAX = STATUS_TEXT_MAX + 16 };
 
 enum status_replica_state {
     STATUS_WAITS,  /* for a full synchronization to begin */

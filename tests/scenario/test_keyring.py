@@ -96,20 +96,27 @@ def test_a_chain_passes_secrets_on(group):
     assert ring(nodes[2]) >= ring(nodes[1])
 
 
-def test_what_is_not_shared_is_refused_with_all_reasons_until_it_is_copied(group):
-    primary, replica = group.node("--hash-secret-share", "no"), group.node()
+@pytest.mark.parametrize("share,why", [
+    ("no", "hash-secret-share is no"),
+    ("yes", "the user may not use PSYNC and all keys")])
+def test_what_is_not_shared_is_refused_with_all_reasons_until_it_is_copied(
+        group, share, why):
+    primary = group.node("--hash-secret-share", share)
+    replica = group.node("--masteruser", "some", "--masterauth", "pw")
     with replica.conn() as conn:
         conn.call("BF.ADD", "mine", "a")
     with primary.conn() as conn:
         fill(conn, "k")
+        conn.call("ACL", "SETUSER", "some", "on", ">pw", "~k*", "+psync", "+replconf",
+                  "+ping")
     replicas.follow(replica, primary, wait=False)
     wait_until(lambda: b"could not load the snapshot" in primary.log(), 30,
                "the primary hears why")
     log = primary.log()
-    assert b"hash-secret-share is no" in log and b"fingerprint" in log
+    assert why.encode() in log and b"fingerprint" in log
     assert int(replicas.info(primary, "stats")["sync_full_refused"]) > 0
     told = replicas.info(primary)["sync_full_refusal"]
-    assert told.startswith("127.0.0.1:") and "hash-secret-share is no" in told
+    assert told.startswith("127.0.0.1:") and told.endswith(why)
     with replica.conn() as conn:        # nothing was dropped
         assert conn.call("DBSIZE") == 1
     # The attempts become rare.

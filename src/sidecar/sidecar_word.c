@@ -188,6 +188,8 @@ end_force(struct sidecar_mode *mode)
 {
     struct fence_order *order = mode->forcing;
 
+    topology_free(mode->asked);
+    mode->asked = NULL;
     mode->forcing = NULL;
     if (order->reason[0] == '\0' && may_force(mode, order) &&
         sidecar_force_serve(mode->sidecar, &order->set, order->node,
@@ -294,8 +296,6 @@ sidecar_word_answered(struct sidecar_mode *mode, uint64_t number,
                        node, failure);
     }
     if (--mode->asked_open == 0) {
-        topology_free(mode->asked);
-        mode->asked = NULL;
         end_force(mode);
     }
     return true;

@@ -349,23 +349,20 @@ static const struct tls_settings no_tls = {
     .ciphersuites = "",
     .dials = true,
     .check_names = true,
+    .known_authorities = true,
 };
 
 /* Reads the certificates. Without --cacert, the authorities are those of the
  * machine. */
 static bool
-set_tls(struct load *load, const struct tls_settings *options)
+set_tls(struct load *load, const struct tls_settings *settings)
 {
-    struct tls_settings settings = *options;
     char reason[TLS_REASON_MAX];
 
     if (!load->to.uses_tls && !load->from.uses_tls) {
         return true;
     }
-    if (settings.ca_cert_file[0] == '\0') {
-        settings.ca_cert_dir = "/etc/ssl/certs";
-    }
-    if (!tls_contexts_load(&load->tls, &settings, reason)) {
+    if (!tls_contexts_load(&load->tls, settings, reason)) {
         tool_complain(&load->tool, LOAD_UNREADABLE, "%s", reason);
         return false;
     }

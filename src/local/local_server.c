@@ -16,8 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SYSTEM_CERTIFICATES "/etc/ssl/certs"
-
 enum {
     WAIT_MAX_MS = 60000,
     EXIT_MS = 1000 /* for the threads to end */
@@ -268,13 +266,14 @@ load_tls(struct local_server *server, char *ret_reason)
         .client_key_file = "",
         .client_key_file_pass = "",
         .ca_cert_file = server->ca,
-        .ca_cert_dir = server->ca[0] == '\0' ? SYSTEM_CERTIFICATES : "",
+        .ca_cert_dir = "",
         .protocols = "",
         .ciphers = "",
         .ciphersuites = "",
         .dials = true,
         .check_names = true,
         .partial_chains = true,
+        .known_authorities = true,
     };
 
     return tls_contexts_load(&server->tls, &settings, ret_reason);

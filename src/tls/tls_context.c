@@ -10,6 +10,7 @@
 #include <openssl/ssl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* ---- memory -------------------------------------------------------------- */
 
@@ -126,6 +127,34 @@ use_identity(struct load *load, const struct identity *identity)
     return true;
 }
 
+static bool
+names_authorities(const struct tls_settings *settings)
+{
+    return settings->ca_cert_file[0] != '\0' ||
+           settings->ca_cert_dir[0] != '\0';
+}
+
+/* Trusts the authorities of the machine, where OpenSSL and distributions have
+ * them: an OpenSSL that was built elsewhere may look elsewhere. With none of
+ * these, no server is trusted. */
+static void
+use_known_authorities(const struct load *load)
+{
+    static const char *const files[] = {
+        "/etc/pki/tls/certs/ca-bundle.crt", /* Fedora, RHEL */
+        "/etc/ssl/cert.pem"                 /* Alpine */
+    };
+
+    (void)SSL_CTX_set_default_verify_paths(load->ctx);
+    (void)SSL_CTX_load_verify_dir(load->ctx, "/etc/ssl/certs");
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        if (access(files[i], R_OK) == 0) {
+            (void)SSL_CTX_load_verify_file(load->ctx, files[i]);
+        }
+    }
+    ERR_clear_error();
+}
+
 /* Reads the authorities. The server also tells its clients their names. */
 static bool
 use_authorities(struct load *load, bool serves)
@@ -135,6 +164,9 @@ use_authorities(struct load *load, bool serves)
     const char *dir = settings->ca_cert_dir;
     STACK_OF(X509_NAME) * names;
 
+    if (!serves && !names_authorities(settings)) {
+        use_known_authorities(load);
+    }
     if (file[0] != '\0' && SSL_CTX_load_verify_file(load->ctx, file) != 1) {
         return fail_file(load, "tls-ca-cert-file", file);
     }
@@ -256,8 +288,7 @@ load_server(struct load *load)
     if (settings->cert_file[0] == '\0') {
         return fail(load, "tls-cert-file is not set");
     }
-    if (settings->auth_clients != TLS_AUTH_NO &&
-        settings->ca_cert_file[0] == '\0' && settings->ca_cert_dir[0] == '\0') {
+    if (settings->auth_clients != TLS_AUTH_NO && !names_authorities(settings)) {
         return fail(load, "tls-auth-clients needs tls-ca-cert-file or "
                           "tls-ca-cert-dir");
     }
@@ -288,7 +319,7 @@ load_dial(struct load *load)
             own ? settings->client_key_file_pass : settings->key_file_pass,
     };
 
-    if (settings->ca_cert_file[0] == '\0' && settings->ca_cert_dir[0] == '\0') {
+    if (!names_authorities(settings) && !settings->known_authorities) {
         return fail(load, "tls-replication needs tls-ca-cert-file or "
                           "tls-ca-cert-dir");
     }

@@ -31,9 +31,11 @@ struct tls_settings {
     bool prefer_server_ciphers;
     bool session_caching;
     uint64_t session_cache_size, session_cache_timeout_s;
-    bool serves, dials;  /* which of the two sides are wanted */
-    bool check_names;    /* a dialled server's certificate is for its host */
-    bool partial_chains; /* and may be one of those in ca_cert_file itself */
+    bool serves, dials;     /* which of the two sides are wanted */
+    bool check_names;       /* a dialled server's certificate is for its host */
+    bool partial_chains;    /* and may be one of those in ca_cert_file itself */
+    bool known_authorities; /* without ca_cert_file and ca_cert_dir, the
+                               dialling side trusts those of the machine */
 };
 
 struct ssl_ctx_st;

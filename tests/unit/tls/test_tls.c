@@ -12,6 +12,7 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <stdlib.h>
 #include <string.h>
 
 __attribute__((constructor)) static void
@@ -361,6 +362,22 @@ TEST(a_dialled_server_must_be_the_one_that_was_meant)
     other.cert_file = certs_get()->stale;
     other.key_file = certs_get()->stale;
     expect_dial(&other, &settings, "localhost", "expired");
+}
+
+/* OpenSSL takes the place of the machine's authorities from there. */
+TEST(a_dialled_server_may_be_of_an_authority_of_the_machine)
+{
+    struct tls_settings settings = certs_settings();
+    struct tls_settings known = settings;
+
+    assert_int_equal(setenv("SSL_CERT_FILE", settings.ca_cert_file, 1), 0);
+    known.serves = false;
+    known.ca_cert_file = "";
+    known.known_authorities = true;
+    expect_dial(&settings, &known, "localhost", NULL);
+    assert_int_equal(setenv("SSL_CERT_FILE", certs_get()->other_ca, 1), 0);
+    expect_dial(&settings, &known, "localhost", "certificate");
+    assert_int_equal(unsetenv("SSL_CERT_FILE"), 0);
 }
 
 TEST(protocols_are_those_that_are_allowed)

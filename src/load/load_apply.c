@@ -331,7 +331,10 @@ rename_key(struct load_apply *apply, const struct command *command)
 static bool
 read_db(struct load_apply *apply, struct slice word, uint64_t *ret_db)
 {
-    if (slice_to_u64(word, ret_db) && *ret_db < LOAD_DATABASES_MAX) {
+    uint64_t db;
+
+    if (slice_to_u64(word, &db) && db < LOAD_DATABASES_MAX) {
+        *ret_db = db;
         return true;
     }
     tool_complain(&apply->target->load->tool, LOAD_UNREADABLE,

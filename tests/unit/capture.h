@@ -20,7 +20,8 @@ struct capture {
 static inline void
 capture_begin(struct capture *capture, int fd)
 {
-    (void)fflush(NULL);
+    (void)fflush(stdout);
+    (void)fflush(stderr);
     capture->fd = fd;
     capture->old = dup(fd);
     capture->file = tmpfile();
@@ -32,7 +33,8 @@ capture_begin(struct capture *capture, int fd)
 static inline const char *
 capture_end(struct capture *capture)
 {
-    (void)fflush(NULL);
+    (void)fflush(stdout);
+    (void)fflush(stderr);
     assert_true(dup2(capture->old, capture->fd) >= 0);
     (void)close(capture->old);
     rewind(capture->file);

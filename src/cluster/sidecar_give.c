@@ -101,18 +101,19 @@ leave(struct sidecar *sidecar, const struct slot_set *set)
 
 /* Whether the owner's daemon cannot send clients back: it is not there, or
  * another one has had the slot since. Nobody comes for a slot that was never
- * held here: its owner's daemon is given the time in which it looks. */
+ * held here, or that another daemon has fenced: its owner's daemon is given the
+ * time in which it looks. */
 static bool
 is_settled(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
-    uint16_t owner = sidecar->slots[slot].owner_before;
+    const struct sidecar_slot *at = &sidecar->slots[slot];
+    uint16_t owner = at->owner_before;
 
     if (sidecar->own->held[slot] == 0 ||
-        sidecar->slots[slot].phase == PHASE_PASSED) {
-        return now_ms - sidecar->slots[slot].lost_ms >=
-               sidecar->options.leaving_ms;
+        (at->phase == PHASE_PASSED && (!at->newest || owner == PEER_NONE))) {
+        return now_ms - at->lost_ms >= sidecar->options.leaving_ms;
     }
-    return now_ms - sidecar->slots[slot].lost_ms >= sidecar->options.await_ms ||
+    return now_ms - at->lost_ms >= sidecar->options.await_ms ||
            sidecar->own->known[slot] > sidecar->own->held[slot] ||
            owner == PEER_NONE ||
            (sidecar->survey.rounds > sidecar->await_round &&

@@ -178,11 +178,14 @@ TEST(an_owner_that_another_one_has_followed_gets_nothing)
     assert_int_equal(rig.state[0], SLOT_EXPORTED);
     rig_poll(&rig, of_c);
     assert_int_equal(rig.state[0], SLOT_HELD); /* C has not come yet */
-    rig_tick(&rig, 600);
-    rig_tick(&rig, 50);
-    assert_int_equal(rig.state[0], SLOT_AWAY); /* it may have it by now */
     answer = fence(&rig, RIG_B, 5, false, SIDECAR_ASK_FENCE_EMPTY, &granted);
     assert_int_equal(answer.kind, SIDECAR_REFUSED);
+    rig_tick(&rig, 600);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[0], SLOT_HELD); /* it would send them back */
+    rig_tick(&rig, 1300);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[0], SLOT_AWAY); /* for so long at most */
     rig_fini(&rig);
 
     /* C comes before our node knows, and sends clients here. */

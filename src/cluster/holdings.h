@@ -30,7 +30,8 @@ struct holdings {
     uint64_t held[CLUSTER_SLOTS]; /* epoch + 1; 0: not held */
     /* Not 0: the daemon leads, but what it has of the slot is a copy of what
      * the server that it followed held at this epoch, up to this position + 1
-     * of that log. Other copies of that log may be longer. */
+     * of that log. Other copies of that log may be longer. 1 also if the daemon
+     * follows, and its leader has another log by now. */
     uint64_t copied[CLUSTER_SLOTS];
     /* The highest epoch + 1 at which any daemon has held the slot, as far as
      * this one has heard. Not 0 and no holder: the data is lost. */

@@ -250,6 +250,7 @@ settle_changes(struct sidecar *sidecar, uint64_t now_ms)
     follow_role(sidecar, now_ms);
     if (sidecar->role == SIDECAR_FOLLOWS && !claim_is_hand_off(sidecar)) {
         sidecar_copy_tick(sidecar, now_ms);
+        sidecar_give_outdate(sidecar, now_ms);
     } else if (sidecar->role == SIDECAR_LEADS) {
         sidecar_give_forget(sidecar, now_ms);
     }

@@ -288,6 +288,9 @@ fence(struct sidecar *sidecar, const struct slot_set *set,
     }
     came(sidecar, set, ask->node);
     leave(sidecar, set);
+    if (sidecar->own->follows[0] != '\0') {
+        survey_hurry(sidecar); /* see sidecar_give_outdate() */
+    }
     sidecar->dirty = true;
     sidecar->changed = true;
 }
@@ -383,6 +386,41 @@ sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
     forget_slots(sidecar, &set, now_ms);
     log_notice("cluster.sidecar", "gave slots away", "slots=%u",
                slot_set_count(&set));
+}
+
+/* Whether the owner's daemon holds the slot at the epoch of our copy, which it
+ * has fetched since. */
+static bool
+is_fetched(const struct sidecar *sidecar, unsigned slot)
+{
+    const struct sidecar_slot *at = &sidecar->slots[slot];
+
+    return at->comer == at->owner_before &&
+           sidecar->survey.rounds > at->wanted_round &&
+           sidecar_is_taken(sidecar, slot);
+}
+
+void
+sidecar_give_outdate(struct sidecar *sidecar, uint64_t now_ms)
+{
+    struct holdings *own = sidecar->own;
+
+    if (sidecar->forget_round == sidecar->survey.rounds) {
+        return; /* it has seen these answers */
+    }
+    sidecar->forget_round = sidecar->survey.rounds;
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        if (own->held[slot] == 0 || own->copied[slot] != 0 ||
+            sidecar->slots[slot].given_epoch != own->held[slot]) {
+            continue;
+        }
+        if (is_fetched(sidecar, slot)) {
+            own->copied[slot] = 1; /* no copy is shorter */
+            sidecar->dirty = true;
+        } else if (is_being_given(sidecar, slot, now_ms)) {
+            survey_hurry(sidecar);
+        }
+    }
 }
 
 /* Returns why an operator may not let the slot go; NULL: it may. */

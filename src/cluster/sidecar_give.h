@@ -34,6 +34,11 @@ void sidecar_give_await(struct sidecar *sidecar, uint64_t now_ms);
 /* Forgets slots that their owner holds. */
 void sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms);
 
+/* Of a server that follows. A leader whose data was gone may have fetched our
+ * copy. It goes on with another log at the same epoch, so copies of that log
+ * are newer than ours, however long ours is. */
+void sidecar_give_outdate(struct sidecar *sidecar, uint64_t now_ms);
+
 /* As sidecar_let_go (sidecar.h), but does not publish that; and forgets slots
  * that were let go, or exports these again. */
 bool sidecar_give_let_go(struct sidecar *sidecar, const struct slot_set *set,

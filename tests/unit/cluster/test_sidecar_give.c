@@ -494,6 +494,51 @@ TEST(who_came_before_a_lapse_has_not_come)
     mem_free(file);
 }
 
+/* R follows A, whose directory was removed, and which fetches slots 0 to 3 from
+ * R. Another replica may have copied A's new log before R does. */
+TEST(a_copy_that_its_leader_has_fetched_is_older_than_others)
+{
+    static const char follows[] =
+        RIG_A " 10.0.0.1:7000@17000 master - 0 0 1 connected 0-5460\n" RIG_R
+              " 10.0.0.4:7003@17003 myself,slave " RIG_A " 0 1 1 connected\n";
+    const struct slot_set set = { .bits[0] = 0xf };
+    const struct sidecar_ask ask = { .question = SIDECAR_ASK_FENCE,
+                                     .node = RIG_A,
+                                     .set = &set,
+                                     .epoch = 1,
+                                     .surveyed = true,
+                                     .known = 2 };
+    struct holdings *file = rig_file(RIG_R, 1);
+    struct holdings *of_a = mem_zalloc(sizeof(*of_a));
+    struct slot_set granted;
+    struct rig rig;
+
+    memcpy(file->follows, RIG_A, sizeof(file->follows));
+    (void)snprintf(file->history, sizeof(file->history), "%040d", 1);
+    rig_init(&rig, file);
+    rig_poll(&rig, follows);
+    rig_answer_survey(&rig, RIG_A, of_a, NULL);
+    assert_int_equal(
+        sidecar_fence(rig.sidecar, &ask, true, false, &granted, rig.now_ms)
+            .kind,
+        SIDECAR_FENCED);
+    for (int round = 0; round < 2; round++) {
+        rig_tick(&rig, 150);
+        rig_answer_survey(&rig, RIG_A, of_a, NULL);
+    }
+    assert_int_equal(rig.kept.copied[0], 0); /* A may die before it has it */
+    of_a->held[0] = of_a->held[4] = 2;
+    rig_tick(&rig, 150);
+    rig_answer_survey(&rig, RIG_A, of_a, NULL);
+    assert_int_equal(rig.kept.held[0], 2);
+    assert_int_equal(rig.kept.copied[0], 1);
+    assert_int_equal(rig.kept.copied[1], 0); /* it is the only one */
+    assert_int_equal(rig.kept.copied[4], 0); /* it was not fetched */
+    rig_fini(&rig);
+    mem_free(file);
+    mem_free(of_a);
+}
+
 /* ---- ways from phase to phase that no simulated world takes ---------------
  */
 

@@ -112,6 +112,49 @@ TEST(a_source_is_not_fenced_while_our_disk_is_full)
     rig_fini(&rig);
 }
 
+/* The first question fences a slot without keys, before our disk knows of the
+ * claim: nothing can be lost. Such a slot waits for our disk, as writes to our
+ * other slots do. If we start again meanwhile, B still holds it, and knows that
+ * it was claimed. */
+TEST(a_slot_without_keys_waits_for_our_disk)
+{
+    const struct slot_set granted = { .bits[85] = (uint64_t)3 << 21 };
+    const struct sidecar_answer fenced = { .kind = SIDECAR_FENCED,
+                                           .granted = &granted };
+    struct holdings *file = rig_file(RIG_A, 9);
+    struct holdings *of_b = rig_file(RIG_B, 2);
+    struct rig rig;
+
+    begin_with_all(&rig);
+    rig.disk_fails = true;
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &fenced);
+    rig_tick(&rig, 1000);
+    assert_int_equal(rig.state[5461], SLOT_HELD);
+    rig.disk_fails = false;
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[5461], SLOT_SERVED);
+    rig_fini(&rig);
+
+    memset(of_b->held, 0, sizeof(of_b->held));
+    of_b->held[5461] = of_b->held[5462] = 3;
+    of_b->known[5461] = of_b->known[5462] = 10;
+    rig_init(&rig, file);
+    rig_poll(&rig, MOVED);
+    for (int round = 0; round < 2; round++) { /* the first one raises `known` */
+        rig_tick(&rig, 150);
+        rig_answer_survey(&rig, RIG_B, of_b, NULL);
+    }
+    assert_int_equal(rig.state[0], SLOT_SERVED);
+    assert_int_equal(rig.ask[rig.asks - 1].known, 10);
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &fenced);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[5461], SLOT_SERVED);
+    assert_int_equal(rig.kept.held[5462], 10);
+    rig_fini(&rig);
+    mem_free(file);
+    mem_free(of_b);
+}
+
 /* A replica may have been the best holder while the slots passed to B. */
 TEST(clients_are_sent_to_the_last_owner_though_a_survey_has_found_a_copy)
 {

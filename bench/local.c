@@ -4,8 +4,8 @@
  * it prints is a figure, its name first. The items of the filter are item:0,
  * item:1 ..., COUNT of them.
  *
- *   local look URL KEY COUNT           one look, and looks of 1,000 items: CPU
- * time local fresh URL KEY RATE SECONDS   from an acknowledged add to "present"
+ *   local look URL KEY COUNT           one look, and 1,000 items: CPU time
+ *   local fresh URL KEY RATE SECONDS   from an acknowledged add to "present"
  *   local load URL KEY                 how long a load takes
  */
 #include "base/clock.h"

@@ -10,7 +10,7 @@
  *       21     1  whether the seed is random: 0 for the fixed one
  *       22     8  n: number of filters, our layers
  *       30        filters, oldest first: 8 bytes length of the array, the
- * array, 8 items, 8 capacity
+ *                 array, 8 items, 8 capacity
  *
  *   array   0     1  version: 1
  *           1     8  bytes of the bits

@@ -3,7 +3,9 @@
  * The files of a merge, in dir:
  *
  *   heal-<history>-<position>.log         adds that are to be offered: the
- * first line and the groups of a journal (journal/group.h), each a batch
+ *                                         first line and the groups of a
+ *                                         journal (journal/group.h), each a
+ *                                         batch
  *   quarantine-<history>-<position>.resp          what cannot be offered
  *   quarantine-<history>-<position>-refused.resp  what the primary refused
  *

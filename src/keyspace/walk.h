@@ -14,7 +14,7 @@
  *   and the counts raised whatever is there, gives exactly the filter.
  * - Deletions clear bits too. So each hold of a deletable filter's lines copies
  *   a piece of whole blocks (core/collision.h), which has a position of its
- * own, and an effect is executed on a line only if its piece is older.
+ *   own, and an effect is executed on a line only if its piece is older.
  * - A filter that vanishes between two pieces is `gone`: the log says why.
  * - What changes or moves a whole filter cannot be executed again on a copy
  *   that may be further: RENAME, MOVE, COPY, RESET and MERGE call

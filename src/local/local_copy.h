@@ -8,11 +8,12 @@
  *   when the copy says absent, the server that it subscribes to would have said
  *   so too, at some moment of the last max_stale_ms before the call.
  *
- *   local_copy_link      BF.SUBSCRIBE key           -> is 1 INCARNATION ...
- *   WANTED               BF.SCANDUMP key 0          -> the header
- *   LOADING              BF.SCANDUMP key place ...  -> pieces, four on their
- * way CHECKING             BF.SUBSCRIBE key           -> is 1 INCARNATION ...
- *   LOADED               BF.SUBSCRIBE key, four times in max_stale_ms
+ *   stage     says                        and hears
+ *   WANTED    BF.SUBSCRIBE key            is 1 INCARNATION ..., or is 1 missing
+ *   LOADING   BF.SCANDUMP key 0           the header
+ *             BF.SCANDUMP key place ...   a piece; four are on their way
+ *   CHECKING  BF.SUBSCRIBE key            is 1 INCARNATION ...
+ *   LOADED    BF.SUBSCRIBE key            likewise, four times in max_stale_ms
  *
  * The answer to BF.SUBSCRIBE comes behind all changes that the server had
  * acknowledged before. So four rules keep the promise:
@@ -22,9 +23,9 @@
  *   - After `changed`, `gone` or a cut, answers do not move the deadline of the
  *     copy: it still answers, but absent is unknown from the deadline on.
  *   - A load counts only if an answer to a question that was sent after its
- * last piece came names the same incarnation, and nothing but adds and
- * deletions was told in between. Items that were told meanwhile are added to
- * it.
+ *     last piece came names the same incarnation, and nothing but adds and
+ *     deletions was told in between. Items that were told meanwhile are added
+ *     to it.
  *   - A frame that is not understood is taken for `changed`.
  *
  * Deletions leave a copy true, since "present" may be older; it is loaded again

@@ -2,11 +2,13 @@
  *
  * The frames of BF.SUBSCRIBE, as pushes of RESP3: bf.message KEY and
  *
- *   is 1 INCARNATION ITEMS LAYERS MS   the answer: the filter, the server's
- * clock is 1 missing                       the answer: there is none add PAIRS
- * [MS]                     items, 16 bytes each, as their bloom_hash; with the
- * time, of an ageing filter deleted N                          items were
- * deleted gone, changed, and all others      the filter is another one
+ *   is 1 INCARNATION ITEMS LAYERS MS  the answer: the filter, and the time of
+ *                                     the server, in ms since 1970
+ *   is 1 missing                      the answer: there is no filter
+ *   add PAIRS [MS]                    items, a bloom_hash of 16 bytes each;
+ *                                     with their time, if the filter ages
+ *   deleted N                         so many items were deleted
+ *   gone, changed, and all others     the filter is another one
  *
  * The bytes may be hostile, but are one whole push. Pure functions.
  */

@@ -4,8 +4,7 @@
  * subscription (BF.SUBSCRIBE). A writer tells each change under the lock of the
  * key's stripe, so that the records of a key keep the order of its changes:
  *
- *   writer -> notice -> inbox -> gathered, on each loop -> frames, to each
- * client
+ *   writer -> notice -> inbox -> gathered on each loop -> frames to its clients
  *
  * A push costs 6 to 8 us of CPU, however short it is. So a loop gathers records
  * for some milliseconds, and for three times as long as the last sending took:

@@ -9,9 +9,9 @@
  *   REPLCONF hash-secret ?<n>                +<fingerprint> ... or +-
  *   REPLCONF hash-secret <fingerprint>       +<32 hexadecimal digits>
  *   REPLCONF listening-port p [ip-address a] [capa refused:<why>]
- *            [capa holdings] [slots ranges]    +OK
- *   PSYNC <history> <position> [FAILOVER]    +CONTINUE <history>
- * <key> or PSYNC ? -1                          +FULLRESYNC <history> <position>
+ *            [capa holdings] [slots ranges]  +OK
+ *   PSYNC <history> <position> [FAILOVER]    +CONTINUE <history> <key>
+ *     or PSYNC ? -1                          +FULLRESYNC <history> <position>
  *                                              <sequence> <key> <bytes>
  *                                              [<past>]
  *
@@ -20,14 +20,16 @@
  * of its own, not before the announced one. Then, as after +CONTINUE, it sends
  * the log from there on: groups with their seals. Between groups and chunks
  * there may be lines, which no position counts:
+ *
  *   "+PING\r\n"     the primary is alive
  *   "+GETACK\r\n"   acknowledge now, and again when your disk has the position
- * Between groups alone, and only to a replica that has said capa holdings:
  *   "+HOLDINGS <n>\r\n" and n bytes, the text of cluster/holdings.h: what the
  *                   primary holds of a cluster's slots at this place of its
- * log. First soon after the answer to PSYNC, then at each change +PING and
- * empty lines ("\n") may also come before the answer to PSYNC, which can take
- * long.
+ *                   log; soon after the answer to PSYNC, then at each change
+ *
+ * +HOLDINGS comes between groups alone, and only to a replica that has said
+ * capa holdings. +PING and empty lines ("\n") may also come before the answer
+ * to PSYNC, which can take long.
  *
  * The replica sends REPLCONF ACK <position> [FACK <position>] each second and
  * after GETACK. The positions are ends of groups: executed, and on its disk.

@@ -4,10 +4,11 @@
  * it is announced. An error is found at the first wrong byte, so that it does
  * not depend on how the bytes arrived.
  *
- *   line  = visible bytes CR LF                    (WIRE_LINE_MAX with them)
- *   holdings = "+HOLDINGS " n CRLF n bytes         (n at most
- * WIRE_HOLDINGS_MAX) chunk = "$" n CRLF n bytes                     (n at most
- * WIRE_CHUNK_MAX) group = SELECT command*, as in journal/group.c, then its seal
+ *   line     = visible bytes CR LF            at most WIRE_LINE_MAX in all
+ *   holdings = "+HOLDINGS " n CR LF n bytes   n: at most WIRE_HOLDINGS_MAX
+ *   chunk    = "$" n CR LF n bytes            n: at most WIRE_CHUNK_MAX
+ *   group    = SELECT command*                as in journal/group.c, then its
+ *                                             seal
  *
  * Commands are scanned word by word. The seal is where the next command would
  * begin, so words may contain any bytes.

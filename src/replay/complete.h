@@ -13,22 +13,22 @@
  *   those at E.
  * - Adds to ageing filters (BF.INSERT with AT) have a time, and list the items
  *   that were new to the generation of that time. A turn moves layers, so it
- * had the filter copied again.
+ *   had the filter copied again.
  * - Adds to deletable filters, and deletions (BF.INSERT and BF.MDEL with
- * PLACED) say where each item went. Bits are removed too, so lines were copied
- * in pieces with a P each. The counts follow as above; a line changes if p is
- *   behind the P of its piece.
+ *   PLACED) say where each item went. Bits are removed too, so lines were
+ *   copied in pieces with a P each. The counts follow as above; a line changes
+ *   if p is behind the P of its piece.
  * - Creations (BF.INSERT and BF.LOADCHUNK with INCARNATION, BF.LOAD, RESTORE)
  *   say all of the filter. They replace any copy but a later one, and P becomes
  *   p.
  * - Other chunks (BF.LOADCHUNK) are united with the bits, like adds. The one
- * that completed a deletable filter had the filter copied again.
+ *   that completed a deletable filter had the filter copied again.
  * - Deletions and times to live: executed unless the copy is later, key by key.
  * - RENAME, MOVE, COPY, BF.MERGE and BF.RESET change or move a filter as a
- * whole. What they made was copied again, behind p. So if it was still there at
- * E, the file has a later copy of it; and where there is none, something behind
- * p removed or replaced it. Either way nothing has to be moved here: keys that
- *   are not later are dropped.
+ *   whole. What they made was copied again, behind p. So if it was still there
+ *   at E, the file has a later copy of it; and where there is none, something
+ *   behind p removed or replaced it. Either way nothing has to be moved here:
+ *   keys that are not later are dropped.
  * - FLUSHALL, FLUSHDB and SWAPDB act on databases. Each flush begins an epoch,
  *   and keys of each epoch were copied as keys of their own.
  * - A key that an effect needs and that is missing was gone by E: the effect is

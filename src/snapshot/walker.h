@@ -12,11 +12,11 @@
  *   exactly what the log says up to P of its name. Effects up to P are skipped
  *   when the file is loaded, those behind it are executed.
  * - Adds (P, E]: an effect of adds lists the items that were new, and raised
- * the count by one each. Lines that were copied later may have their bits
+ *   the count by one each. Lines that were copied later may have their bits
  *   already; so the loader sets bits and raises counts whatever is there.
  * - Adds and deletes of a deletable filter say what they did. Its lines are
  *   copied in pieces with a position each, and the loader changes a line only
- * if its piece is from before.
+ *   if its piece is from before.
  * - DEL, expiry and times to live: they act on the copy as they did on the
  *   filter. A name that is missing was not there at the walk either.
  * - A create (P is none): the loader makes it. If the walk met it, P says so.

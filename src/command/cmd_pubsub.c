@@ -249,13 +249,17 @@ cmd_subscribe(struct request *req)
 
 /* ---- filters ------------------------------------------------------------- */
 
-/* Checks that each filter may have subscribers: what BF.EXISTS refuses is not
+/* Checks that they are not too many for one step, and that each filter may have
+ * subscribers: what BF.EXISTS refuses is not
  * confirmed, nor what may be older than this replica knows. */
 static enum err
 check_filters(const struct request *req)
 {
     const struct service *service = req->service;
 
+    if (req->argc - 1 > (size_t)service->conf->bf_max_subscribe) {
+        return ERR_BF_SUBSCRIBE_KEYS;
+    }
     if (service->role.replica && !atomic_load(&service->link_up)) {
         return ERR_BF_SUBSCRIBE_LINK;
     }

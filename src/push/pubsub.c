@@ -482,7 +482,11 @@ pubsub_memory(const struct receiver *receiver)
     for (int kind = 0; kind < PUBSUB_KINDS; kind++) {
         count += pubsub_count(receiver, (enum pubsub_kind)kind);
     }
+    /* What is gathered for a filter leaves within milliseconds; its buffer
+     * stays. */
     return sizeof(struct subscriptions) + count * one +
+           pubsub_count(receiver, PUBSUB_FILTER) *
+               (sizeof(struct gathered) + FEED_KEPT_BYTES) +
            maps * receiver->subscriptions->bytes;
 }
 

@@ -32,7 +32,6 @@ enum {
     ANSWER_BYTES = ANSWER_NUMBERS * 8,
     MERGED_BYTES = 1 << 20,   /* of pairs in one frame, of several records */
     GATHERED_BYTES = 4 << 20, /* of one filter: then they leave soon */
-    KEPT_BYTES = 4096,        /* of an empty buffer of records */
     STEPS_AT_ONCE = 16        /* clients between two looks at the clock */
 };
 
@@ -498,7 +497,7 @@ empty_first(struct feeding *feeding)
     gathered->at = NULL;
     gathered->last = SIZE_MAX;
     gathered->hold_until = 0;
-    buf_reset(&gathered->records, KEPT_BYTES);
+    buf_reset(&gathered->records, FEED_KEPT_BYTES);
 }
 
 /* Sends all that was gathered. False: no time left. */

@@ -37,6 +37,8 @@ struct subscription {
 
 /* What a loop gathers for the subscribers of one filter, before it sends it to
  * all of them (pubsub_feed.c). The loop's alone. */
+enum { FEED_KEPT_BYTES = 256 }; /* of an empty buffer of records */
+
 struct gathered {
     struct buf records;
     size_t last; /* where the last record begins; SIZE_MAX: another record

@@ -124,3 +124,15 @@
 ~ -ERR .*
 > BF.SUBSCRIBE m
 < >5 | "bf.message" | "m" | "is" | "1" | "missing"
+
+# One command is one step.
+@on b
+> CONFIG SET bf.max-keys-per-subscribe 2
+< +OK
+> CONFIG SET pubsub-max-subscriptions 100
+< +OK
+@on a
+> BF.SUBSCRIBE m x y
+< -ERR too many keys in one command (bf.max-keys-per-subscribe)
+> BF.SUBSCRIBE m
+< >5 | "bf.message" | "m" | "is" | "1" | "missing"

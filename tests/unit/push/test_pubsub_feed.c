@@ -5,7 +5,10 @@
  */
 #include "push/pubsub_feed.h"
 
+#include "base/mem.h"
 #include "pubsub_help.h"
+
+#include <stdio.h>
 
 enum { GATHER_NS = 0 };
 
@@ -128,6 +131,34 @@ TEST(adds_are_one_frame_and_other_changes_keep_their_place)
                 ADD("*", "32", PAIR_A PAIR_B) REST("*"));
     peer_expect(place.rig, &place.three.peer,
                 ADD(">", "32", PAIR_A PAIR_B) REST(">"));
+    place_fini(&place);
+}
+
+/* What was gathered for many filters is gone when it was sent, and the rest is
+ * counted as the client's. */
+TEST(what_filters_with_subscribers_keep_is_counted)
+{
+    enum { FILTERS = 100, PAIRS = 1024, CONNECTION = 48 * 1024 };
+    char pairs[PAIRS + 1], name[16];
+    struct place place;
+    uint64_t before, counted;
+
+    place_init(&place);
+    memset(pairs, 'a', PAIRS);
+    pairs[PAIRS] = '\0';
+    before = mem_used();
+    counted = pubsub_memory(&place.two.receiver);
+    for (unsigned i = 0; i < FILTERS; i++) {
+        (void)snprintf(name, sizeof(name), "f%u", i);
+        subscribe_to(place.pubsub, &place.two.receiver, name);
+    }
+    counted = pubsub_memory(&place.two.receiver) - counted;
+    for (unsigned i = 0; i < FILTERS; i++) {
+        (void)snprintf(name, sizeof(name), "f%u", i);
+        tell(&place, name, FEED_ADD, 0, pairs);
+    }
+    gather_and_send(&place);
+    assert_true(mem_used() - before <= counted + CONNECTION);
     place_fini(&place);
 }
 

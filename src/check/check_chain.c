@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check/check_chain.h"
 
+#include "engine/logged.h"
+#include "snapshot/snapshot_stamp.h"
+
 #include <stdio.h>
 
 enum { SURVEY_BYTES = 4 << 20 };
@@ -230,4 +233,42 @@ check_chain_next_intact(const struct check_increment *increment, uint64_t *at,
     }
     *at = ret_group->end;
     return true;
+}
+
+/* Notes the last history that a group names. */
+static void
+note_history(struct logged_reader *reader, struct slice commands, char *history)
+{
+    enum { HISTORY_AT = 2 }; /* REPLCONF HISTORY id */
+    struct logged logged;
+
+    logged_begin(reader, commands);
+    while (logged_next(reader, &logged)) {
+        if (logged.kind == LOGGED_HISTORY && logged.argc > HISTORY_AT &&
+            logged.argv[HISTORY_AT].len == SNAPSHOT_HISTORY_BYTES) {
+            memcpy(history, logged.argv[HISTORY_AT].data,
+                   SNAPSHOT_HISTORY_BYTES);
+        }
+    }
+}
+
+bool
+check_chain_is_of(const struct check_journal *journal, const char *first,
+                  uint64_t sequence, const char *history)
+{
+    struct logged_reader reader = { 0 };
+    char last[SNAPSHOT_HISTORY_BYTES];
+
+    memcpy(last, first, sizeof(last));
+    for (size_t i = 0; i < journal->count; i++) {
+        struct group group;
+        uint64_t at = 0;
+
+        while (check_chain_next_intact(&journal->increments[i], &at, &group) &&
+               group.seal.sequence <= sequence) {
+            note_history(&reader, group.commands, last);
+        }
+    }
+    logged_fini(&reader);
+    return memcmp(last, history, sizeof(last)) == 0;
 }

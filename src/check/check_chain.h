@@ -26,3 +26,8 @@ void check_chain_refuse(struct check_journal *journal,
  * behind it. False: there is none. */
 bool check_chain_next_intact(const struct check_increment *increment,
                              uint64_t *at, struct group *ret_group);
+
+/* Returns whether the log has this history at a sequence: the last id that an
+ * intact group up to there names, or else FIRST, the base's. */
+bool check_chain_is_of(const struct check_journal *journal, const char *first,
+                       uint64_t sequence, const char *history);

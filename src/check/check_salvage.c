@@ -3,8 +3,9 @@
  * A journal: salvage loads the intact filters of the base and executes the
  * intact groups whose sequences rise. The result is one new base at the
  * position where the log ended, so that no older snapshot looks newer than it.
- * A single increment: its intact groups get new seals without gaps between
- * their sequences.
+ * What the log lacks may be in an intact snapshot beside it: then that is
+ * loaded instead of the base. A single increment: its intact groups get new
+ * seals without gaps between their sequences.
  */
 #include "check/check_salvage.h"
 
@@ -32,8 +33,11 @@ struct salvage {
     uint64_t groups, bytes, end_position, end_sequence;
     uint64_t keys, failed; /* of a journal: keys; commands that failed */
     uint64_t kept;         /* of a journal: deletions left out */
-    uint64_t snapshot_keys, snapshot_position;
-    bool lost;              /* anything */
+    struct check_snapshot snapshot; /* the last of so many */
+    char snapshot_path[CHECK_PATH_MAX];
+    size_t snapshots;
+    bool lost, guessed;     /* anything; the manifest */
+    uint64_t lost_up_to;    /* the position behind what the groups lack */
     bool has_base;          /* found while the manifest is guessed */
     bool nothing_to_add_to; /* it found none */
 };
@@ -88,8 +92,10 @@ salvage_snapshot(void *ctx, const char *path, const char *out)
     if (ok) {
         show_snapshot(check, out, &found);
         salvage->lost |= found.lost_stretches > 0;
-        salvage->snapshot_keys = found.keys;
-        salvage->snapshot_position = found.stamp.position;
+        salvage->snapshot = found;
+        salvage->snapshots++;
+        (void)snprintf(salvage->snapshot_path, sizeof(salvage->snapshot_path),
+                       "%s", path);
     }
     return ok;
 }
@@ -145,6 +151,15 @@ has_torn_end(const struct salvage *salvage)
            salvage->journal->after.groups == 0;
 }
 
+/* Notes a loss before this offset of the increment that is counted. */
+static void
+lose_up_to(struct salvage *salvage, uint64_t offset)
+{
+    salvage->lost = true;
+    salvage->lost_up_to =
+        salvage->end_position + offset - GROUP_FIRST_LINE_BYTES;
+}
+
 /* Counts the groups to salvage: those with a higher sequence than *after, which
  * becomes the last of them. */
 static void
@@ -157,12 +172,16 @@ count_increment(struct salvage *salvage,
     uint64_t due = *after + 1;
 
     while (check_chain_next_intact(increment, &at, &group)) {
-        salvage->lost |= group.begin != end;
+        if (group.begin != end) {
+            lose_up_to(salvage, group.begin);
+        }
         end = group.end;
         if (group.seal.sequence <= *after) {
             continue;
         }
-        salvage->lost |= group.seal.sequence != due && due != 1;
+        if (group.seal.sequence != due && due != 1) {
+            lose_up_to(salvage, group.begin);
+        }
         due = group.seal.sequence + 1;
         *after = group.seal.sequence;
         salvage->groups++;
@@ -172,9 +191,12 @@ count_increment(struct salvage *salvage,
     if (increment->file->closed && increment->file->bytes > end) {
         end = increment->file->bytes;
     }
-    salvage->lost |=
-        (end != increment->map.bytes.len && !has_torn_end(salvage)) ||
-        increment->line_status != GROUP_OK;
+    if ((end != increment->map.bytes.len && !has_torn_end(salvage)) ||
+        increment->line_status != GROUP_OK) {
+        lose_up_to(salvage, end > increment->map.bytes.len
+                                ? end
+                                : increment->map.bytes.len);
+    }
     salvage->end_position += end - GROUP_FIRST_LINE_BYTES;
     salvage->end_sequence = *after;
 }
@@ -367,7 +389,7 @@ guess_manifest(struct salvage *salvage)
     }
     qsort(manifest->increments, manifest->count,
           sizeof(manifest->increments[0]), by_number);
-    salvage->lost = true;
+    salvage->lost = salvage->guessed = true;
     return true;
 }
 
@@ -396,12 +418,12 @@ open_journal(struct salvage *salvage, const char *path)
     }
 }
 
-/* Executes the groups that are intact. A sequence that is missing is a gap. */
+/* Executes the groups behind a sequence that are intact. A sequence that is
+ * missing is a gap. */
 static void
-execute_groups(struct salvage *salvage, struct check_gap *gap)
+execute_groups(struct salvage *salvage, struct check_gap *gap, uint64_t after)
 {
     const struct check_journal *journal = salvage->journal;
-    uint64_t after = journal->manifest.sequence;
 
     for (size_t i = 0; i < journal->count; i++) {
         struct group group;
@@ -444,31 +466,86 @@ leave_out(struct salvage *salvage, struct check_world *world)
     return true;
 }
 
-/* Loads the base and executes the groups. A command that fails depends on lost
- * data and is left out. */
+/* Returns whether the snapshot beside the journal is the better base: it is
+ * intact, of the same log, and further in it than something that is lost. */
+static bool
+takes_snapshot(const struct salvage *salvage, const struct check_snapshot *base)
+{
+    const struct check_snapshot *snapshot = &salvage->snapshot;
+
+    return salvage->lost && salvage->snapshots == 1 &&
+           snapshot->state == CHECK_STATE_INTACT &&
+           snapshot->stamp.sequence >= salvage->journal->manifest.sequence &&
+           snapshot->stamp.position >= salvage->journal->manifest.position &&
+           check_chain_is_of(salvage->journal, base->stamp.history,
+                             snapshot->stamp.sequence, snapshot->stamp.history);
+}
+
+/* What was lost before the snapshot is in it, as are the groups before it. */
+static void
+begin_with_snapshot(struct salvage *salvage)
+{
+    const struct snapshot_stamp *stamp = &salvage->snapshot.stamp;
+
+    salvage->lost = salvage->guessed || salvage->lost_up_to > stamp->position;
+    if (salvage->end_position < stamp->position) {
+        salvage->end_position = stamp->position;
+        salvage->end_sequence = stamp->sequence;
+    }
+    tool_complain(&salvage->check->tool, 0,
+                  "%s: something is lost, which %s has", salvage->journal->path,
+                  salvage->snapshot_path);
+}
+
+/* Loads the base, or the snapshot. *ret_sequence: of the last group in it. */
+static bool
+load_state(struct salvage *salvage, struct check_world *world,
+           const struct check_snapshot *base, uint64_t *ret_sequence)
+{
+    const struct check_journal *journal = salvage->journal;
+    bool takes = takes_snapshot(salvage, base);
+    const char *path = takes ? salvage->snapshot_path : journal->base_path;
+    char why[512] = "";
+    int fd = -1;
+    bool ok = (!takes || check_file_open(salvage->check, path, &fd)) &&
+              check_world_load(world, takes ? fd : journal->base_fd, true, why,
+                               sizeof(why));
+
+    file_close(fd);
+    if (!ok) {
+        tool_complain(&salvage->check->tool, CHECK_DAMAGED, "%s: %s", path,
+                      why);
+    } else if (takes) {
+        begin_with_snapshot(salvage);
+    }
+    *ret_sequence =
+        takes ? salvage->snapshot.stamp.sequence : journal->manifest.sequence;
+    return ok;
+}
+
+/* Loads the base, or the snapshot, and executes the groups. A command that
+ * fails depends on lost data and is left out. */
 static bool
 execute(struct salvage *salvage, struct check_world *world,
         const struct check_snapshot *base)
 {
-    const struct check_journal *journal = salvage->journal;
     struct check_gap *gap;
-    char why[512] = "";
+    uint64_t sequence;
     bool ok;
 
     (void)keyed_accept_all(true); /* the world ends that */
-    if (!check_world_load(world, journal->base_fd, true, why, sizeof(why))) {
-        tool_complain(&salvage->check->tool, CHECK_DAMAGED, "%s: %s",
-                      journal->base_path, why);
+    if (!load_state(salvage, world, base, &sequence)) {
         return false;
     }
     gap = check_gap_new(world);
-    if (base->lost_stretches > 0) {
+    if (base->lost_stretches > 0 && salvage->lost) {
         check_gap_open(gap);
     }
-    execute_groups(salvage, gap);
+    execute_groups(salvage, gap, sequence);
     ok = leave_out(salvage, world);
     if (ok) {
-        salvage->kept = check_gap_complain(gap, salvage->check, journal->path);
+        salvage->kept =
+            check_gap_complain(gap, salvage->check, salvage->journal->path);
     }
     check_gap_free(gap);
     salvage->lost |= salvage->failed > 0;
@@ -588,9 +665,9 @@ judge_salvage(struct salvage *salvage)
     check->found = salvage->lost ? "something was lost" : "nothing was lost";
     check->filters_unknown = salvage->journal->single;
     check->filters =
-        has_journal && salvage->end_position >= salvage->snapshot_position
+        has_journal && salvage->end_position >= salvage->snapshot.stamp.position
             ? salvage->keys
-            : salvage->snapshot_keys;
+            : salvage->snapshot.keys;
     if (salvage->lost) {
         check->worst = CHECK_STATE_DAMAGED;
         tool_raise(&check->tool, CHECK_DAMAGED);

@@ -261,7 +261,8 @@ check_verify_takes_journal(const struct check_whole *snapshot,
     return journal->position >= snapshot->position;
 }
 
-/* Shows which of the two a start loads: persist/recover.c decides alike. */
+/* Shows which of the two a start loads: persist/recover.c decides alike, and
+ * refuses a journal that is not whole. */
 static void
 show_data(struct check *check, const struct check_data *data,
           const struct check_whole *snapshot, const struct check_whole *journal)
@@ -283,6 +284,12 @@ show_data(struct check *check, const struct check_data *data,
     check_card_begin(check, data->path, "data directory", state);
     if (!has_journal && !has_snapshot) {
         check_card_text(check, "note", "a start finds nothing to load");
+    } else if (has_journal && journal->state > CHECK_STATE_TORN) {
+        check_card_text(check, "note", "a start refuses the journal");
+        if (journal->state == CHECK_STATE_DAMAGED) {
+            check_card_format(check, "remedy", "bloomery-check salvage %s OUT",
+                              data->path);
+        }
     } else if ((!has_journal || journal->known) &&
                (!has_snapshot || snapshot->known)) {
         check_card_text(check, "newest",

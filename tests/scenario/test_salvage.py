@@ -291,6 +291,65 @@ def test_filters_behind_a_lost_reset_take_what_came_later(start_server, tmp_path
             assert conn.call("BF.MEXISTS", key, *items).count(0) == 0, key
 
 
+@pytest.mark.parametrize("saves", ["at the end", "before more", "before the damage"])
+def test_an_intact_snapshot_has_what_the_journal_lost(start_server, tmp_path, saves):
+    """The journal loses a group that the snapshot beside it has, or a later one."""
+    path = tmp_path / "data"
+    path.mkdir()
+    server = start_server("--dir", path, *OPTIONS)
+    with server.conn() as conn:
+        conn.call("BF.RESERVE", "deletable", "0.001", "100", "DELETABLE")
+        conn.call("BF.MADD", "deletable", "a", "b")
+        if saves == "before the damage":
+            assert conn.call("SAVE") == b"OK"
+        conn.call("BF.MADD", "native", "flip-me")
+        conn.call("BF.MADD", "native", "c")
+        if saves == "before more":
+            assert conn.call("SAVE") == b"OK"
+        conn.call("BF.MDEL", "deletable", "b")
+        conn.call("BF.MADD", "native", "d")
+        digest = conn.call("DEBUG", "DIGEST")
+        if saves == "at the end":
+            assert conn.call("SAVE") == b"OK"
+    server.stop()
+    flip_in(increment_of(path), b"flip-me")
+    got = check("verify", path)
+    assert got.returncode == 1 and b"sets aside" not in got.stdout
+    assert ("remedy             bloomery-check salvage %s OUT\n" % path).encode() in \
+        got.stdout
+    got = check("salvage", path, tmp_path / "out")
+    lost = saves == "before the damage"
+    assert (got.returncode == 1) == lost, got
+    assert (b"nothing was lost" in got.stdout) == (not lost)
+    server = start_server("--dir", tmp_path / "out", *OPTIONS)
+    with server.conn() as conn:
+        assert conn.call("BF.MEXISTS", "deletable", "a", "b") == [1, lost]
+        if lost:
+            assert conn.call("EXISTS", "native") == 0, "its creation is lost"
+        else:
+            assert conn.call("BF.MEXISTS", "native", "flip-me", "c", "d") == [1] * 3
+            assert conn.call("DEBUG", "DIGEST") == digest
+
+
+def test_a_snapshot_of_another_log_does_not_help_a_journal(start_server, tmp_path):
+    for name, count in (("data", 3), ("other", 30)):
+        (tmp_path / name).mkdir()
+        run(tmp_path / name, start_server, lambda conn, name=name, count=count: [
+            *[conn.call("BF.MADD", name, "%s:%d:" % (name, i)) for i in range(count)],
+            conn.call("SAVE")])
+    path = tmp_path / "data"
+    flip_in(increment_of(path), b"data:1:")
+    snapshot = (tmp_path / "other" / "bloomery.snapshot").read_bytes()
+    (path / "bloomery.snapshot").write_bytes(snapshot)
+    salvage(path, tmp_path / "out")
+    (tmp_path / "out" / "bloomery.snapshot").unlink()
+    server = start_server("--dir", tmp_path / "out", *OPTIONS)
+    with server.conn() as conn:
+        assert conn.call("KEYS", "*") == [b"data"]
+        assert conn.call("BF.MEXISTS", "data", "data:0:", "data:1:", "data:2:") == \
+            [1, 0, 1]
+
+
 def save_meanwhile(start_server, path, keys, size):
     """Adds to KEYS in tens, and deletes some, while a snapshot is written that has
     SIZE large filters, too. Returns the tens, those that stay, and the snapshot."""

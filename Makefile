@@ -99,6 +99,7 @@ ALSO_net     := tls
 ALSO_persist := keyspace journal snapshot
 ALSO_push    := net
 ALSO_replay  := engine
+ALSO_server  := tls
 ALSO_sidecar := engine
 ALSO_slots   := engine
 ALSO_snapshot := keyspace journal

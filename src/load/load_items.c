@@ -458,6 +458,8 @@ load_items(struct load *load, const char *key, const char *const *paths,
 
     load->error_rate = load->error_rate != NULL ? load->error_rate : "0.01";
     load->capacity = load->capacity != NULL ? load->capacity : "auto";
+    memset(lanes, 0, sizeof(lanes));
+    memset(&loading, 0, sizeof(loading));
     loading.load = load;
     loading.key = slice_of(key);
     loading.lanes = lanes;

@@ -170,6 +170,12 @@ bloomery_local_open(const struct bloomery_local_options *options,
                     struct bloomery_local **ret_local,
                     struct bloomery_local_status *ret_status);
 
+/* Waits for a copy that was opened with BLOOMERY_LOCAL_NO_WAIT, as
+ * bloomery_local_open() does without it, and returns the same. After timeout_ms
+ * (0: at once) it returns BLOOMERY_LOCAL_LATE. The copy goes on in any case. */
+enum bloomery_local_code bloomery_local_wait(struct bloomery_local *local,
+                                             uint32_t timeout_ms);
+
 /* Asks for an item. */
 enum bloomery_local_answer bloomery_local_contains(struct bloomery_local *local,
                                                    const void *item,

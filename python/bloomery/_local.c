@@ -21,6 +21,9 @@
  * thread of Python that is behind by so many will not miss it. */
 enum { QUEUE_EVENTS = 64 };
 
+/* For so long, Control-C is not noticed. */
+enum { PART_MS = 100 };
+
 struct event {
     uintptr_t filter; /* the number that Filter() was given */
     int kind;         /* enum bloomery_local_event */
@@ -174,6 +177,40 @@ answer_object(int answer)
     return object;
 }
 
+/* Waits until the copy is loaded, in short parts: Control-C ends it. On failure
+ * an exception is set, and the copy is closed. */
+static int
+filter_wait(struct filter *self, uint32_t left_ms)
+{
+    struct bloomery_local_status status = { .struct_size = sizeof(status) };
+    enum bloomery_local_code code = BLOOMERY_LOCAL_LATE;
+
+    while (code == BLOOMERY_LOCAL_LATE && left_ms > 0) {
+        uint32_t part_ms = left_ms < PART_MS ? left_ms : PART_MS;
+
+        Py_BEGIN_ALLOW_THREADS
+        code = bloomery_local_wait(self->local, part_ms);
+        Py_END_ALLOW_THREADS
+        left_ms -= part_ms;
+        if (PyErr_CheckSignals() < 0) {
+            break;
+        }
+    }
+    if (code == BLOOMERY_LOCAL_OK && PyErr_Occurred() == NULL) {
+        return 0;
+    }
+    bloomery_local_status(self->local, &status);
+    Py_BEGIN_ALLOW_THREADS
+    bloomery_local_close(self->local);
+    Py_END_ALLOW_THREADS
+    if (PyErr_Occurred() == NULL) {
+        raise_error(code, status.error_text[0] != '\0'
+                              ? status.error_text
+                              : bloomery_local_text(code));
+    }
+    return -1;
+}
+
 static int
 filter_init(PyObject *object, PyObject *args, PyObject *names)
 {
@@ -185,13 +222,14 @@ filter_init(PyObject *object, PyObject *args, PyObject *names)
     enum bloomery_local_code code;
     unsigned long long number, max_bytes;
     PyObject *key_object;
+    uint32_t flags;
 
     (void)names;
     if (!PyArg_ParseTuple(
-            args, "sOKIIIIKzzzzz", &options.url, &key_object, &number,
-            &options.flags, &options.timeout_ms, &options.max_stale_ms,
-            &options.refresh_ms, &max_bytes, &options.user, &options.password,
-            &options.ca_file, &options.cert_file, &options.key_file) ||
+            args, "sOKIIIIKzzzzz", &options.url, &key_object, &number, &flags,
+            &options.timeout_ms, &options.max_stale_ms, &options.refresh_ms,
+            &max_bytes, &options.user, &options.password, &options.ca_file,
+            &options.cert_file, &options.key_file) ||
         item_bytes(key_object, &key) < 0) {
         return -1;
     }
@@ -202,12 +240,15 @@ filter_init(PyObject *object, PyObject *args, PyObject *names)
     options.key = key.data;
     options.key_bytes = key.bytes;
     options.max_bytes = max_bytes;
+    options.flags = flags | BLOOMERY_LOCAL_NO_WAIT;
     options.context = (void *)(uintptr_t)number;
     Py_BEGIN_ALLOW_THREADS
     code = bloomery_local_open(&options, &self->local, &status);
     Py_END_ALLOW_THREADS
     if (code == BLOOMERY_LOCAL_OK) {
-        return 0;
+        return (flags & BLOOMERY_LOCAL_NO_WAIT) != 0
+                   ? 0
+                   : filter_wait(self, options.timeout_ms);
     }
     raise_error(code, status.error_text[0] != '\0' ? status.error_text
                                                    : bloomery_local_text(code));

@@ -254,6 +254,12 @@ bloomery_local_open(const struct bloomery_local_options *options,
     return code;
 }
 
+enum bloomery_local_code
+bloomery_local_wait(struct bloomery_local *local, uint32_t timeout_ms)
+{
+    return local_member_wait(local, timeout_ms);
+}
+
 /* ---- the rest ------------------------------------------------------------ */
 
 enum bloomery_local_answer

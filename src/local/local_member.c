@@ -354,6 +354,9 @@ local_member_close(struct bloomery_local *member)
 {
     atomic_store(&member->closed, true);
     local_place_close(&member->place);
+    (void)pthread_mutex_lock(&member->mutex);
+    (void)pthread_cond_broadcast(&member->news);
+    (void)pthread_mutex_unlock(&member->mutex);
     /* An on_event that runs now has to end, unless it is the one that closes.
      */
     (void)pthread_mutex_lock(&member->telling);
@@ -402,9 +405,12 @@ local_member_wait(struct bloomery_local *member, uint64_t timeout_ms)
 
     (void)pthread_mutex_lock(&member->mutex);
     while (!member->answered && !member->hopeless &&
+           !atomic_load(&member->closed) &&
            pthread_cond_timedwait(&member->news, &member->mutex, &end) == 0) {
     }
-    if (!member->answered) {
+    if (atomic_load(&member->closed)) {
+        code = BLOOMERY_LOCAL_CLOSED;
+    } else if (!member->answered) {
         code = member->hopeless ? (enum bloomery_local_code)member->known.error
                                 : BLOOMERY_LOCAL_LATE;
     }

@@ -68,7 +68,7 @@ void local_member_abandon(struct bloomery_local *member);
 /* All is unknown from now on, and on_event is not called any more. */
 void local_member_close(struct bloomery_local *member);
 
-/* Waits until it has been answered, or is hopeless. */
+/* Waits until it has been answered, or is hopeless, or closed. */
 enum bloomery_local_code local_member_wait(struct bloomery_local *member,
                                            uint64_t timeout_ms);
 void local_member_status(struct bloomery_local *member,

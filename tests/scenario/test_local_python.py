@@ -7,6 +7,8 @@ import gc
 import logging
 import os
 import signal
+import socket
+import subprocess
 import sys
 import threading
 import time
@@ -99,6 +101,22 @@ def test_a_password_is_in_no_text(filled, caplog):
         assert "a" in seen
         assert "s3cr3t" not in repr(seen.status())
     assert "wr0ng" not in str(error.value) and "s3cr3t" not in caplog.text
+
+
+def test_control_c_ends_the_wait():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        child = subprocess.Popen(
+            [sys.executable, "-c", "import bloomery, sys; bloomery.LocalFilter(sys.argv[1], 'k')",
+             "redis://127.0.0.1:%d" % silent.getsockname()[1]],
+            env={**os.environ, "PYTHONPATH": sys.path[0]}, stderr=subprocess.PIPE, text=True)
+        silent.settimeout(60)
+        link, _ = silent.accept()
+        begun = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=60)
+        link.close()
+    assert "KeyboardInterrupt" in said and child.returncode == -signal.SIGINT
+    assert time.monotonic() - begun < 25 # the wait would have lasted for 30 s
 
 
 def test_events_are_told_and_logged(filled, caplog):

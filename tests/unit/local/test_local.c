@@ -90,6 +90,28 @@ TEST(wrong_options_are_refused_with_a_reason)
                         "cannot connect: Connection refused");
 }
 
+TEST(a_program_may_wait_later)
+{
+    struct fake_server fake;
+    struct bloomery_local_options options;
+    struct bloomery_local *local;
+
+    fake_begin(&fake);
+    options = options_for(&fake);
+    options.flags |= BLOOMERY_LOCAL_NO_WAIT;
+    local = open_copy(&options);
+    assert_int_equal(bloomery_local_wait(local, 60000), BLOOMERY_LOCAL_OK);
+    assert_int_equal(bloomery_local_wait(local, 0), BLOOMERY_LOCAL_OK);
+    bloomery_local_close(local);
+    assert_int_equal(bloomery_local_wait(local, 60000), BLOOMERY_LOCAL_CLOSED);
+    bloomery_local_free(local);
+    fake_end(&fake);
+    options.url = "redis://127.0.0.1:1";
+    local = open_copy(&options);
+    assert_int_equal(bloomery_local_wait(local, 50), BLOOMERY_LOCAL_LATE);
+    bloomery_local_free(local);
+}
+
 TEST(each_code_has_a_text)
 {
     for (int code = BLOOMERY_LOCAL_OK; code <= BLOOMERY_LOCAL_CLOSED; code++) {

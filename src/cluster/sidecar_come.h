@@ -9,12 +9,14 @@
 
 #include "cluster/sidecar_state.h"
 
-/* Announces what is to be announced. */
+/* Tells one source for which of its slots we will come, if any of them have to
+ * wait for the claim that is under way. */
 void sidecar_come_tick(struct sidecar *sidecar, uint64_t now_ms);
 
-/* The claim's source may have started again: it does not serve what it was
- * asked for before, and hears it once more. */
-void sidecar_come_broke(struct sidecar *sidecar);
+/* The link to the claim's source broke, so that server may have started again,
+ * and not know any more that we will come. Commands on the slots that it was
+ * to serve wait here, and it is asked once more. */
+void sidecar_come_pull_broke(struct sidecar *sidecar);
 
 /* Returns whether this answered such a question. */
 bool sidecar_come_answered(struct sidecar *sidecar, uint64_t number,

@@ -249,9 +249,9 @@ cmd_subscribe(struct request *req)
 
 /* ---- filters ------------------------------------------------------------- */
 
-/* Checks that they are not too many for one step, and that each filter may have
- * subscribers: what BF.EXISTS refuses is not
- * confirmed, nor what may be older than this replica knows. */
+/* Checks that the keys are not too many for one step, and that each filter may
+ * have subscribers: those that BF.EXISTS refuses may not, and none may on a
+ * replica that may have missed changes. */
 static enum err
 check_filters(const struct request *req)
 {

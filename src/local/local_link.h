@@ -64,7 +64,8 @@ uint64_t local_link_now_ms(void);
  * dial may take longer. */
 uint64_t local_link_prepare(struct local_link *link, struct pollfd *ret_poll);
 
-/* Hears what has come. */
+/* Takes what the server has sent. A fault ends the connection; the next one
+ * follows after a pause. */
 void local_link_react(struct local_link *link, const struct pollfd *polled);
 
 /* Does all this for one link, and waits until then, at the longest. */

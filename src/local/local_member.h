@@ -6,7 +6,8 @@
  *
  * A thread of the library (local/local_server.h) looks after it from
  * local_member_begin to local_member_end. Other threads ask, read the status
- * and close it. It lasts as long as one of both has it: two references.
+ * and close it. The program and that thread have a reference each: the last one
+ * that is given back frees it.
  */
 #pragma once
 
@@ -20,17 +21,18 @@ struct local_server;
 
 struct bloomery_local {
     struct local_place place;
-    char apart[64]; /* readers' line of cache: what follows changes often */
+    char apart[64]; /* keeps what follows, which changes often, out of the line
+                       of cache that readers use */
 
     /* Of the library's thread. */
     struct local_copy *copy;
     struct local_link link;
     struct local_address address;
     struct bloom_env env;
-    const struct bloom_env *lower; /* core's own, which env stands on */
-    struct local_facts told;       /* but the pointers */
-    unsigned told_cuts,
-        told_lost; /* cuts, and the connection of the last one */
+    const struct bloom_env *lower; /* core's own, which env calls */
+    struct local_facts told; /* at the last look; its pointers are not valid */
+    unsigned told_cuts;      /* link.cuts at the last look */
+    unsigned told_lost;      /* link.connections when a cut was told last */
     uint64_t slack_ns;
 
     /* Does not change. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Who reads what a writer replaces. A reader marks the time in which it uses
- * what it found by a pointer, in a line of memory of its own thread; a writer
- * swaps the pointer, and waits until each reader has left that was there.
+ * Lets a writer free what it has replaced when no reader uses it any more. A
+ * reader marks, in a line of memory of its own thread, that it uses what a
+ * pointer led to. A writer swaps the pointer, and waits until each reader that
+ * was marked then has ended.
  *
  *   reader   begin; load the pointer; read ...; end
  *   writer   exchange the pointer; wait; free what was there before
@@ -33,11 +34,12 @@ extern _Thread_local struct local_reader *local_readers_own
     __attribute__((tls_model("initial-exec")));
 extern atomic_bool local_readers_fenced; /* once true, it stays so */
 
-/* Before the first reader, once. The test may want fences. False: no memory or
- * key for threads. */
+/* Prepares all of it: once, before the first reader. fenced: readers have the
+ * fence in any case, for a test. False: the system has no further key for data
+ * of threads. */
 bool local_readers_init(bool fenced);
 
-/* Gives the thread a line. NULL: no memory. */
+/* Gives the thread a line, at its first look. NULL: no memory. */
 struct local_reader *local_readers_join(void);
 
 /* Returns the thread's line; NULL: it cannot read now, since there is no memory
@@ -77,8 +79,8 @@ local_readers_end(struct local_reader *own)
     atomic_store_explicit(&own->turns, turns + 1, memory_order_release);
 }
 
-/* Waits until no reader uses what a pointer had before its exchange. Not inside
- * of a look. */
+/* Waits until no reader uses what a pointer led to before the caller exchanged
+ * it. A caller that is itself in a look would wait for ever. */
 void local_readers_wait(void);
 
 /* In a forked child: only this thread is there. */

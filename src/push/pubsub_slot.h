@@ -35,10 +35,10 @@ struct subscription {
     struct subscription *next, **at; /* at: the pointer that leads here */
 };
 
-/* What a loop gathers for the subscribers of one filter, before it sends it to
- * all of them (pubsub_feed.c). The loop's alone. */
 enum { FEED_KEPT_BYTES = 256 }; /* of an empty buffer of records */
 
+/* What a loop gathers for the subscribers of one filter, before it sends it to
+ * all of them (pubsub_feed.c). The loop's alone. */
 struct gathered {
     struct buf records;
     size_t last; /* where the last record begins; SIZE_MAX: another record

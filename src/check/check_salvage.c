@@ -389,7 +389,6 @@ guess_manifest(struct salvage *salvage)
     }
     qsort(manifest->increments, manifest->count,
           sizeof(manifest->increments[0]), by_number);
-    salvage->lost = salvage->guessed = true;
     return true;
 }
 
@@ -407,6 +406,7 @@ open_journal(struct salvage *salvage, const char *path)
         return true;
     case JOURNAL_UNFINISHED:
     case JOURNAL_BROKEN:
+        salvage->lost = salvage->guessed = true;
         tool_complain(&salvage->check->tool, CHECK_DAMAGED,
                       "%s: the manifest: %s; using all files that are named "
                       "like those of a journal instead",

@@ -738,6 +738,7 @@ def test_without_its_base_a_journal_leaves_the_snapshot(data, tmp_path,
     next(data.journal.glob("base-*")).unlink()
     got = check("salvage", data.path, tmp_path / "out", status=DAMAGED)
     assert b"no base can be read" in got.stderr
+    assert b"something was lost" in got.stdout
     assert (tmp_path / "out" / SNAPSHOT).read_bytes()
     assert not (tmp_path / "out" / "journal").exists()
     assert keys_of(start_server, "--dir", tmp_path / "out", "--appendonly",

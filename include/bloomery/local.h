@@ -35,7 +35,8 @@
  * libbloomery-local.so.1. Structs begin with struct_size, which the caller sets
  * to the sizeof of the struct, so that they may get more members: what the
  * caller does not have counts as 0; what the library does not know must be 0 in
- * options, and is set to 0 in a status.
+ * options, and is set to 0 in a status. A status whose struct_size is less than
+ * in version 1 is a mistake of the program, which is aborted.
  */
 #ifndef BLOOMERY_LOCAL_H
 #define BLOOMERY_LOCAL_H

@@ -9,10 +9,9 @@
  *   what RANKING_US microseconds are enough for. Like SCAN it locks one stripe
  *   at a time. A filter that is bigger or fuller than one on a board takes its
  *   place.
- *
- * - It does the same for the chosen filters, whose names match a pattern: each
- *   one that the round meets is counted and kept, up to RANKING_CHOSEN, and
- *   some of them are looked at again, in turn, for RANKING_US microseconds.
+ * - A filter whose name matches a pattern is chosen. The round counts all of
+ *   them and keeps RANKING_CHOSEN. Each step looks at some of these again, in
+ *   turn, for RANKING_US microseconds.
  *
  * So a board is right about all filters once a round is complete, except that a
  * filter that has grown since is noticed in the next round. Incomplete filters,
@@ -71,8 +70,9 @@ struct ranking {
     uint64_t cursor;
 };
 
-/* Chooses the filters that match; "" for none. Keeps what fits the pattern that
- * was there if it is the same. */
+/* Chooses the filters whose names match a pattern, of at most
+ * RANKING_PATTERN_MAX bytes; "" for none. Another pattern than before forgets
+ * the filters that are chosen, and begins a new round. */
 void ranking_choose(struct ranking *ranking, const char *pattern);
 void ranking_fini(struct ranking *ranking);
 

@@ -29,8 +29,8 @@
 
 #include <stdio.h>
 
-const char *
-claim_name(enum claim_state state)
+static const char *
+name_of(enum claim_state state)
 {
     static const char *const names[] = {
         [CLAIM_NONE] = "none",     [CLAIM_ASKS] = "asks",
@@ -200,7 +200,7 @@ fail_claim(struct sidecar *sidecar, const char *reason, uint64_t now_ms)
 
     log_warn("cluster.claim", "could not take slots over",
              "slots=%u from=%s while=%s reason=\"%s\"", slot_set_count(&set),
-             claim->source, claim_name(claim->state), reason);
+             claim->source, name_of(claim->state), reason);
     if (claim->chosen) {
         sidecar_force_failed(sidecar, &set);
     }

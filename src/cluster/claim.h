@@ -27,5 +27,3 @@ bool claim_is_hand_off(const struct sidecar *sidecar);
 void claim_drop(struct sidecar *sidecar, const struct slot_set *claimed,
                 const struct slot_set *lost, uint64_t now_ms);
 void claim_cancel(struct sidecar *sidecar);
-
-const char *claim_name(enum claim_state state);

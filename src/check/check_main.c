@@ -325,19 +325,19 @@ main(int argc, char **argv)
 {
     const char *secret = NULL;
     struct check check = { .tool = { .name = "bloomery-check" } };
-    const struct tool_option options[] = {
-        { "--json", TOOL_OPTION_ON, CARDS, &check.json, 0, 0 },
-        { "--resp", TOOL_OPTION_ON, CAT, &check.resp, 0, 0 },
-        { "--verbose", TOOL_OPTION_ON,
+    const struct program_option options[] = {
+        { "--json", PROGRAM_OPTION_ON, CARDS, &check.json, 0, 0 },
+        { "--resp", PROGRAM_OPTION_ON, CAT, &check.resp, 0, 0 },
+        { "--verbose", PROGRAM_OPTION_ON,
           VERIFY | CAT | SALVAGE | BACKUP | RESTORE, &check.verbose, 0, 0 },
-        { "--tar", TOOL_OPTION_ON, BACKUP, &check.tar, 0, 0 },
-        { "--without-secrets", TOOL_OPTION_ON, MAKERS, &check.without_secrets,
-          0, 0 },
-        { "--config", TOOL_OPTION_TEXT, BACKUP, &check.config, 0, 0 },
-        { "--keep-role", TOOL_OPTION_ON, RESTORE, &check.keep_role, 0, 0 },
-        { "--hash-secret-file", TOOL_OPTION_TEXT,
+        { "--tar", PROGRAM_OPTION_ON, BACKUP, &check.tar, 0, 0 },
+        { "--without-secrets", PROGRAM_OPTION_ON, MAKERS,
+          &check.without_secrets, 0, 0 },
+        { "--config", PROGRAM_OPTION_TEXT, BACKUP, &check.config, 0, 0 },
+        { "--keep-role", PROGRAM_OPTION_ON, RESTORE, &check.keep_role, 0, 0 },
+        { "--hash-secret-file", PROGRAM_OPTION_TEXT,
           VERIFY | SALVAGE | BACKUP | RESTORE | CAT, &secret, 0, 0 },
-        { NULL, TOOL_OPTION_ON, 0, NULL, 0, 0 },
+        { NULL, PROGRAM_OPTION_ON, 0, NULL, 0, 0 },
     };
     const struct tool_interface interface = { commands, options, usage };
     static struct tool_words words;

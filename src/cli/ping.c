@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/program_option.h"
 #include "cli/exit_status.h"
 #include "client/client_dial.h"
 #include "conf/conf_args.h"
@@ -57,15 +58,6 @@ fail(struct ping *ping, const char *format, ...)
 
 /* ---- the words ----------------------------------------------------------- */
 
-static const char *
-value_of(const char *word, const char *name)
-{
-    size_t len = strlen(name);
-
-    return strncmp(word, name, len) == 0 && word[len] == '=' ? word + len + 1
-                                                             : NULL;
-}
-
 /* Reads a password file as requirepass-file is read: without its last line end.
  */
 static bool
@@ -87,27 +79,29 @@ read_password(struct ping *ping, const char *path)
 static bool
 read_word(struct ping *ping, const char *word, uint64_t *ret_seconds)
 {
-    const char *user = value_of(word, "--ping-user");
-    const char *file = value_of(word, "--ping-password-file");
-    const char *timeout = value_of(word, "--ping-timeout");
+    const char *file = NULL;
+    const char *value;
+    const struct program_option options[] = {
+        { "--ping-user", PROGRAM_OPTION_TEXT, 0, &ping->user, 0, 0 },
+        { "--ping-password-file", PROGRAM_OPTION_TEXT, 0, &file, 0, 0 },
+        { "--ping-timeout", PROGRAM_OPTION_NUMBER, 0, ret_seconds, 1,
+          SECONDS_MAX },
+        { NULL, PROGRAM_OPTION_ON, 0, NULL, 0, 0 },
+    };
+    const struct program_option *option =
+        program_option_find(options, word, &value);
 
-    if (user != NULL) {
-        ping->user = user;
-        return true;
-    }
-    if (file != NULL) {
-        return read_password(ping, file);
-    }
-    if (timeout == NULL) {
+    if (value == NULL) {
         return fail(ping,
                     "%.64s: is not --ping-user=NAME, --ping-password-file=FILE "
                     "or --ping-timeout=SECONDS",
                     word);
     }
-    return (slice_to_u64(slice_of(timeout), ret_seconds) && *ret_seconds > 0 &&
-            *ret_seconds <= SECONDS_MAX) ||
-           fail(ping, "--ping-timeout: %.64s: is not a number from 1 to %d",
-                timeout, SECONDS_MAX);
+    if (!program_option_set(option, value)) {
+        return fail(ping, "--ping-timeout: %.64s: is not a number from 1 to %d",
+                    value, SECONDS_MAX);
+    }
+    return file == NULL || read_password(ping, file);
 }
 
 /* Without a user and a password of its own, it logs in with requirepass. */

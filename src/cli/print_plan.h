@@ -9,6 +9,5 @@
 struct conf;
 
 /* Executes BF.PLAN with the words behind argv[0], and prints its reply, a line
- * for each value; then what servers need, if words such as --filters ask for
- * it. False: it failed, and the error is on stderr. */
+ * for each value. False: it failed, and the error is on stderr. */
 bool print_plan(struct conf *conf, int argc, char **argv);

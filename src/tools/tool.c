@@ -2,7 +2,6 @@
 #include "tools/tool.h"
 
 #include "base/clock.h"
-#include "base/num.h"
 
 #include <bloomery_version.h>
 #include <errno.h>
@@ -97,53 +96,11 @@ complain_usage(struct tool *tool, const struct tool_interface *interface,
     }
 }
 
-/* Returns whether the word is this option. *ret_value is the text behind "=",
- * or NULL if there is none. */
-static bool
-matches(const char *word, const char *name, const char **ret_value)
-{
-    size_t len = strlen(name);
-
-    if (strncmp(word, name, len) != 0) {
-        return false;
-    }
-    *ret_value = word[len] == '=' ? word + len + 1 : NULL;
-    return word[len] == '\0' || word[len] == '=';
-}
-
-/* Sets the variable of an option. False if the value is not one of its kind. */
-static bool
-set(const struct tool_option *option, const char *value)
-{
-    uint64_t number = 0;
-    bool ok = true;
-
-    switch (option->kind) {
-    case TOOL_OPTION_ON:
-        *(bool *)option->to = true;
-        return true;
-    case TOOL_OPTION_TEXT:
-        *(const char **)option->to = value;
-        return true;
-    case TOOL_OPTION_NUMBER:
-        ok = slice_to_u64(slice_of(value), &number);
-        break;
-    case TOOL_OPTION_BYTES:
-        ok = num_parse_bytes(slice_of(value), &number);
-        break;
-    }
-    if (!ok || number < option->min || number > option->max) {
-        return false;
-    }
-    *(uint64_t *)option->to = number;
-    return true;
-}
-
 /* Options that all programs have. */
 struct common {
     bool help, version, quiet;
     const char *print; /* NULL: not asked for */
-    struct tool_option list[8];
+    struct program_option list[8];
     /* The options given that only some commands take: bits by place in the
      * program's list. */
     uint64_t limited;
@@ -152,28 +109,27 @@ struct common {
 /* Applies the option argv[*at], and moves *at to its last word. */
 static bool
 apply_option(struct tool *tool, struct common *common,
-             const struct tool_option *options, int argc, char **argv, int *at)
+             const struct program_option *options, int argc, char **argv,
+             int *at)
 {
     const char *word = argv[*at];
     const char *value = NULL;
-    const struct tool_option *option = options;
+    const struct program_option *option =
+        program_option_find(options, word, &value);
 
-    while (option->name != NULL && !matches(word, option->name, &value)) {
-        option++;
-    }
     if (option->name == NULL ||
-        (option->kind == TOOL_OPTION_ON && value != NULL)) {
+        (option->kind == PROGRAM_OPTION_ON && value != NULL)) {
         tool_complain(tool, TOOL_USAGE, "%s: no such option", word);
         return false;
     }
-    if (option->kind != TOOL_OPTION_ON && value == NULL) {
+    if (option->kind != PROGRAM_OPTION_ON && value == NULL) {
         if (*at + 1 == argc) {
             tool_complain(tool, TOOL_USAGE, "%s: needs a value", word);
             return false;
         }
         value = argv[++*at];
     }
-    if (!set(option, value)) {
+    if (!program_option_set(option, value)) {
         tool_complain(tool, TOOL_USAGE,
                       "%s: '%s' is not a number from %" PRIu64 " to %" PRIu64,
                       option->name, value, option->min, option->max);
@@ -189,15 +145,15 @@ apply_option(struct tool *tool, struct common *common,
 static void
 init_common(struct common *common, struct tool *tool)
 {
-    const struct tool_option list[] = {
-        { "--progress", TOOL_OPTION_ON, 0, &tool->bar, 0, 0 },
-        { "--no-progress", TOOL_OPTION_ON, 0, &common->quiet, 0, 0 },
-        { "--help", TOOL_OPTION_ON, 0, &common->help, 0, 0 },
-        { "-h", TOOL_OPTION_ON, 0, &common->help, 0, 0 },
-        { "--version", TOOL_OPTION_ON, 0, &common->version, 0, 0 },
-        { "-v", TOOL_OPTION_ON, 0, &common->version, 0, 0 },
-        { "--print", TOOL_OPTION_TEXT, 0, &common->print, 0, 0 },
-        { NULL, TOOL_OPTION_ON, 0, NULL, 0, 0 },
+    const struct program_option list[] = {
+        { "--progress", PROGRAM_OPTION_ON, 0, &tool->bar, 0, 0 },
+        { "--no-progress", PROGRAM_OPTION_ON, 0, &common->quiet, 0, 0 },
+        { "--help", PROGRAM_OPTION_ON, 0, &common->help, 0, 0 },
+        { "-h", PROGRAM_OPTION_ON, 0, &common->help, 0, 0 },
+        { "--version", PROGRAM_OPTION_ON, 0, &common->version, 0, 0 },
+        { "-v", PROGRAM_OPTION_ON, 0, &common->version, 0, 0 },
+        { "--print", PROGRAM_OPTION_TEXT, 0, &common->print, 0, 0 },
+        { NULL, PROGRAM_OPTION_ON, 0, NULL, 0, 0 },
     };
 
     *common = (struct common){ .help = false };
@@ -206,21 +162,19 @@ init_common(struct common *common, struct tool *tool)
 
 /* Reads one argument, or an option and its value. False: a mistake. */
 static bool
-read_word(struct tool *tool, const struct tool_option *options,
+read_word(struct tool *tool, const struct program_option *options,
           struct common *common, int argc, char **argv, int *at)
 {
     const char *value;
 
-    for (const struct tool_option *option = common->list; option->name != NULL;
-         option++) {
-        options =
-            matches(argv[*at], option->name, &value) ? common->list : options;
+    if (program_option_find(common->list, argv[*at], &value)->name != NULL) {
+        options = common->list;
     }
     return apply_option(tool, common, options, argc, argv, at);
 }
 
 static bool
-read_words(struct tool *tool, const struct tool_option *options,
+read_words(struct tool *tool, const struct program_option *options,
            struct common *common, int argc, char **argv,
            struct tool_words *ret_words)
 {
@@ -258,12 +212,12 @@ print_words(struct tool *tool, const struct tool_interface *interface,
         (void)printf("%s\n", command->name);
     }
     (void)printf("help\n");
-    for (const struct tool_option *option = interface->options;
+    for (const struct program_option *option = interface->options;
          option->name != NULL; option++) {
         (void)printf("%s\n", option->name);
     }
-    for (const struct tool_option *option = common->list; option->name != NULL;
-         option++) {
+    for (const struct program_option *option = common->list;
+         option->name != NULL; option++) {
         (void)printf("%s\n", option->name);
     }
 }
@@ -290,7 +244,7 @@ check_options(struct tool *tool, const struct tool_interface *interface,
               const struct tool_words *words, const struct common *common)
 {
     const struct tool_command *command = find_command(interface, words, 0);
-    const struct tool_option *option = interface->options;
+    const struct program_option *option = interface->options;
     uint64_t left = command != NULL ? common->limited : 0;
 
     for (; left != 0; left >>= 1, option++) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "base/program_option.h"
 #include "base/slice.h"
 
 #include <stdbool.h>
@@ -45,23 +46,6 @@ int tool_end(struct tool *tool);
 
 /* ---- the command line ---------------------------------------------------- */
 
-enum tool_option_kind {
-    TOOL_OPTION_ON,     /* to: bool, becomes true */
-    TOOL_OPTION_TEXT,   /* to: const char * */
-    TOOL_OPTION_NUMBER, /* to: uint64_t, at least min and at most max */
-    TOOL_OPTION_BYTES   /* the same, with a unit such as mb */
-};
-
-/* "--name", "--name value" or "--name=value". A row without a name ends a
- * list. */
-struct tool_option {
-    const char *name;
-    enum tool_option_kind kind;
-    unsigned commands; /* that take it: bits by place in their list; 0: all */
-    void *to;
-    uint64_t min, max;
-};
-
 /* takes: its arguments, one word each: "KEY", "PATH..." for at least one,
  * "[FILE]..." for any number. help: what `program help NAME` prints. A row
  * without a name ends a list. */
@@ -72,7 +56,7 @@ struct tool_command {
 /* What a program offers: at most 64 options. */
 struct tool_interface {
     const struct tool_command *commands;
-    const struct tool_option *options;
+    const struct program_option *options;
     const char *usage;
 };
 

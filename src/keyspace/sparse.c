@@ -254,11 +254,13 @@ make_huge(char *ptr, size_t bytes)
     sparse_forget(ptr);
 }
 
-/* Takes the next mapping. False: there are none, or all had their turn. */
+/* Takes the next mapping. False: all had their turn, or the thread is to stop.
+ */
 static bool
 take_next(struct mapping *ret_mapping)
 {
     bool found = false;
+    bool goes_on;
 
     pthread_mutex_lock(&sparse.mutex);
     while (!found && sparse.at < sparse.slots) {
@@ -268,8 +270,9 @@ take_next(struct mapping *ret_mapping)
     if (!found) {
         sparse.at = 0;
     }
+    goes_on = found && !sparse.stopping;
     pthread_mutex_unlock(&sparse.mutex);
-    return found && !sparse.stopping;
+    return goes_on;
 }
 
 /* Looks at mappings until one turn's work is done. False: it has come to the

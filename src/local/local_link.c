@@ -121,6 +121,7 @@ follow_move(struct local_link *link, const char *error)
         return false;
     }
     if (!host_port_number(&parts, &port) ||
+        parts.host.data[0] == '/' || /* a socket of this machine */
         parts.host.len >= sizeof(link->moved_host)) {
         return false;
     }

@@ -255,6 +255,29 @@ TEST(a_connection_that_ends_behind_a_move_is_a_cut)
     local_copy_free(copy);
 }
 
+/* A server may not lead a program to a socket of its machine. */
+TEST(a_link_does_not_go_to_a_path)
+{
+    struct local_copy *copy = new_copy();
+    struct local_link link;
+    struct host host;
+    struct local_address address = { .host = "127.0.0.1" };
+
+    host_begin(&host, "%1\r\n+proto\r\n:3\r\n");
+    host.moved = "-MOVED 7 /run/other.sock:1\r\n";
+    address.port = host.port;
+    local_link_init(&link, &address, copy, -1);
+    while (link.cuts == 0) {
+        local_link_step(&link, local_link_now_ms() + 20);
+    }
+    assert_int_equal(link.fault, BLOOMERY_LOCAL_REFUSED);
+    assert_string_equal(link.error, "MOVED 7 /run/other.sock:1");
+    assert_int_equal(link.connections, 1);
+    local_link_close(&link);
+    host_end(&host);
+    local_copy_free(copy);
+}
+
 /* Each of two servers names the other one: there are pauses. */
 TEST(a_link_does_not_follow_for_ever)
 {

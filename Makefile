@@ -10,7 +10,16 @@ LIBDIR     ?= lib
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
 DESTDIR    ?=
 CC         ?= cc
-OBJCOPY    ?= objcopy
+# A cross compiler, as aarch64-linux-gnu-gcc, brings these tools.
+CROSS      := $(patsubst %gcc,%,$(filter %-gcc,$(CC)))
+ifeq ($(origin LD),default)
+LD         := $(CROSS)ld
+endif
+ifeq ($(origin AR),default)
+AR         := $(CROSS)ar
+endif
+OBJCOPY    ?= $(CROSS)objcopy
+PKG_CONFIG ?= $(CROSS)pkg-config
 PYTHON     ?= /usr/bin/python3
 PORT       ?= 7379
 # The data of `make run`, one directory per port. It is outside of build/, so that
@@ -50,10 +59,10 @@ LTO    := $(if $(filter release,$(MODE)),$(shell $(CC) -dM -E - < /dev/null 2> /
 PKGS   := libuv hiredis libxxhash libssl libcrypto
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DBLOOMERY_MODE='"$(MODE)"' -Isrc \
 	-Iinclude -I$(dir $(STAMP)) $(WARN) $(if $(WERROR),-Werror) $(HARDEN) $(SAN_$(MODE)) \
-	$(shell pkg-config --cflags libuv libxxhash libssl) $(CFLAGS)
+	$(shell $(PKG_CONFIG) --cflags libuv libxxhash libssl) $(CFLAGS)
 TEST_LDFLAGS = $(ALL_LDFLAGS) $(if $(LTO),-fno-lto)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(SAN_$(MODE)) $(LDFLAGS)
-LIBS     = $(shell pkg-config --libs $(PKGS)) -linih -lm
+LIBS     = $(shell $(PKG_CONFIG) --libs $(PKGS)) -linih -lm
 MALLOC   = $(if $(SAN_$(MODE)),,-Wl,--push-state,--no-as-needed -ljemalloc -Wl,--pop-state)
 
 # ---- sources and programs --------------------------------------------------
@@ -82,7 +91,7 @@ LOCAL_SHARED := $(B)/libbloomery-local.so.1
 LOCAL_OBJS := $(LIBOBJS) $(patsubst %.c,$(B)/library/%.o,$(wildcard src/local/*.c src/client/*.c src/tls/*.c) \
 	  $(addprefix src/proto/,compose.c reply.c resp.c) $(addprefix src/base/,buf.c clock.c hex.c host_port.c mem.c \
 	  metrics.c num.c reserve.c slice.c thread.c))
-LOCAL_LIBS = $(shell pkg-config --libs libssl libcrypto) -lm
+LOCAL_LIBS = $(shell $(PKG_CONFIG) --libs libssl libcrypto) -lm
 UNIT     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*/test_*.c))
 # The shared code of a layer's tests is a static library, so that a test links only
 # what it calls. Some layers' tests also call that of another layer's tests.
@@ -247,7 +256,7 @@ $(B)/bench/%: $(B)/bench/%.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 $(PYTHON_EXT): python/bloomery/_local.c python/bloomery/__init__.py include/bloomery/local.h $(LOCAL_STATIC)
 	@mkdir -p $(@D)
 	@echo "  CC    $@"
-	$(Q)$(CC) $(ALL_CFLAGS) -Wno-pedantic -fPIC -shared $(filter-out -pie,$(ALL_LDFLAGS)) $(shell pkg-config --cflags python3) \
+	$(Q)$(CC) $(ALL_CFLAGS) -Wno-pedantic -fPIC -shared $(filter-out -pie,$(ALL_LDFLAGS)) $(shell $(PKG_CONFIG) --cflags python3) \
 	  -o $@ $< $(LOCAL_STATIC) $(LOCAL_LIBS)
 	$(Q)cp python/bloomery/__init__.py $(@D)
 
@@ -346,14 +355,18 @@ PACKED   := CHANGELOG.md LICENSE Makefile README.md SECURITY.md bench conf examp
 DATED     = $(shell git log -1 --format=%cD 2> /dev/null || date -R -r CHANGELOG.md)
 DEB_TREE  = build/deb/bloomery-$(VERSION)
 
-deb: deps-deb ## Build the Debian packages and check them with lintian, in build/deb
+deb: deps-deb deb-packages ## Build the Debian packages and check them with lintian, in build/deb
+	lintian --allow-root --fail-on error,warning build/deb/*.changes
+
+# DEB_HOST=arm64 builds for another architecture.
+deb-packages:
 	rm -rf build/deb && mkdir -p $(DEB_TREE)
 	cp -a $(PACKED) packaging/debian $(DEB_TREE)
 	echo '$(VERSION)' > $(DEB_TREE)/VERSION
 	awk -v release=$(VERSION) -v now="$(DATED)" -f packaging/debian/changelog.awk CHANGELOG.md \
 	  > $(DEB_TREE)/debian/changelog
-	cd $(DEB_TREE) && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u WERROR -u CI dpkg-buildpackage -j$(shell nproc) -b -uc -us
-	lintian --allow-root --fail-on error,warning build/deb/*.changes
+	cd $(DEB_TREE) && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u WERROR -u CI dpkg-buildpackage \
+	  $(if $(DEB_HOST),-a$(DEB_HOST)) -j$(shell nproc) -b -uc -us
 
 # The RPM builds in a copy of the sources, too. Debian's rpm does not know that the
 # libraries are installed.
@@ -401,6 +414,9 @@ $(OLD)/build/release/bloomery-server: $(OLD)/Makefile
 
 versions: $(SERVER) $(OLD)/build/release/bloomery-server ## Upgrade from 1.0.0, built beside this, and go back: make versions [SEED=n]
 	SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) $(PYTEST) tests/versions
+
+release: deps-release ## Make dist/ from a clean tree, as root: packages, image, sources, SBOM
+	packaging/release/release
 
 deb-check: deb deps-deb-check $(if $(shell git cat-file -t $(OLD_COMMIT) 2> /dev/null),$(OLD)/build/deb) ## Install, upgrade and remove the packages in a new root, as root
 	tests/debian
@@ -572,7 +588,7 @@ lint: $(STAMP) ## Check layers, mirrored tests, names of forbidden calls, clang-
 	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
 	  -std=c11 -D_GNU_SOURCE -Isrc -Iinclude -I$(dir $(STAMP)) \
 	  -Xclang -analyzer-config -Xclang max-nodes=$(NODES)
-	shellcheck .ci/run packaging/release/version packaging/debian/bloomery-server.postinst packaging/debian/tests/removes packaging/debian/tests/serves tests/abi tests/circles tests/connected tests/coverage tests/debian tests/deps tests/lint tests/packages tests/peers tests/rpm tests/units tests/unused packaging/completion/bloomery.bash
+	shellcheck .ci/run packaging/release/* packaging/debian/bloomery-server.postinst packaging/debian/tests/removes packaging/debian/tests/serves tests/abi tests/circles tests/connected tests/coverage tests/debian tests/deps tests/lint tests/packages tests/peers tests/rpm tests/units tests/unused packaging/completion/bloomery.bash
 	$(PYTHON) -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py
 
 format: ## Format all C files
@@ -620,6 +636,7 @@ DEPS_CHECK := clang clang-format clang-tidy libclang-rt-14-dev shellcheck mandoc
 DEPS_COVERAGE := clang llvm libcmocka-dev
 DEPS_DEB   := dpkg-dev debhelper fakeroot lintian
 DEPS_DEB_CHECK := mmdebstrap
+DEPS_RELEASE := git mmdebstrap buildah python3-venv
 DEPS_RPM   := rpm cpio
 DEPS_DEMO  := python3 python3-redis wamerican-huge
 DEPS_BENCH := gnuplot-nox valgrind redis-tools python3-pip ruby-redis
@@ -641,6 +658,8 @@ deps-deb-check:
 	@tests/deps $(DEPS_DEB_CHECK)
 deps-wheel:
 	@tests/deps $(DEPS_BUILD) python3-dev python3-venv
+deps-release:
+	@tests/deps $(DEPS_RELEASE)
 deps-rpm:
 	@tests/deps $(DEPS_BUILD) $(DEPS_RPM)
 deps-demo:
@@ -660,7 +679,7 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo demo-cluster versions deb deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check package-check test check model converse crash replicas stops states power-loss out-of-memory simulate simulate-cluster walk handovers crossings failovers local-rounds cluster pins clients fuzz coverage bench bench-all plots lint format units-check rpm deps-rpm wheel deps-wheel \
+.PHONY: all library run demo demo-cluster versions release deps-release deb deb-packages deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check package-check test check model converse crash replicas stops states power-loss out-of-memory simulate simulate-cluster walk handovers crossings failovers local-rounds cluster pins clients fuzz coverage bench bench-all plots lint format units-check rpm deps-rpm wheel deps-wheel \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

@@ -7,6 +7,11 @@
  *   local look URL KEY COUNT           one look, and 1,000 items: CPU time
  *   local fresh URL KEY RATE SECONDS   from an acknowledged add to "present"
  *   local load URL KEY                 how long a load takes
+ *   local many URL KEY COPIES RATE SECONDS   the same as fresh, of many copies
+ *   local again URL KEY COPIES         says ready, reads a line, and waits
+ * until all copies are loaded and fresh again local memory URL KEY what a copy
+ * and a load need, beside the bytes of the filter local quiet URL KEY SECONDS
+ * answers that are unknown
  */
 #include "base/clock.h"
 #include "client/client_dial.h"
@@ -17,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 enum {
@@ -24,17 +30,18 @@ enum {
     MANY = 1000,
     TEXT_BYTES = 32,
     ITEM_BYTES = 12,
-    SAMPLES_MAX = 100000
+    SAMPLES_MAX = 100000,
+    COPIES_MAX = 10000
 };
 
 #define S_NS UINT64_C(1000000000)
 
 static struct bloomery_local *
-open_copy(const char *url, const char *key)
+open_flagged(const char *url, const char *key, uint32_t flags)
 {
-    struct bloomery_local_options options = { .struct_size = sizeof(options),
-                                              .url = url,
-                                              .key = key };
+    struct bloomery_local_options options = {
+        .struct_size = sizeof(options), .url = url, .key = key, .flags = flags
+    };
     struct bloomery_local_status status = { .struct_size = sizeof(status) };
     struct bloomery_local *local;
 
@@ -43,6 +50,20 @@ open_copy(const char *url, const char *key)
         exit(1);
     }
     return local;
+}
+
+static struct bloomery_local *
+open_copy(const char *url, const char *key)
+{
+    return open_flagged(url, key, 0);
+}
+
+static void
+rest(long ns)
+{
+    const struct timespec pause = { 0, ns };
+
+    (void)nanosleep(&pause, NULL);
 }
 
 static char items[LOOKS][ITEM_BYTES];
@@ -131,61 +152,237 @@ compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Adds RATE items a second, a command each, in pipelines of a millisecond.
- * Waits for the last of some until the copy has it. */
+/* Adds some items, a command each, in one pipeline; false: no connection. The
+ * last of them is in the text. */
+static bool
+add(struct client *client, const char *key, uint64_t count, uint64_t *number,
+    char item[TEXT_BYTES])
+{
+    struct slice words[] = { slice_lit("BF.ADD"), slice_of(key), { item, 0 } };
+    struct slice reply;
+
+    for (uint64_t i = 0; i < count; i++) {
+        words[2].len = (size_t)snprintf(item, TEXT_BYTES, "new:%llu",
+                                        (unsigned long long)(*number)++);
+        client_send(client, words, 3);
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        if (!client_reply(client, clock_mono_ns() + 60 * S_NS, &reply)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static double
+await_item(struct bloomery_local *local, const char *item)
+{
+    uint64_t acknowledged_ns = clock_mono_ns();
+
+    while (bloomery_local_contains(local, item, strlen(item)) !=
+           BLOOMERY_LOCAL_PRESENT) {
+        rest(20000);
+    }
+    return (double)(clock_mono_ns() - acknowledged_ns) / 1e6;
+}
+
+/* Adds RATE items a second in pipelines of a millisecond. Waits for the last of
+ * some of them until one of the copies has it, each time another one. */
 static int
-fresh(const char *url, const char *key, uint64_t rate, uint64_t seconds)
+sample(struct bloomery_local *const *copies, uint64_t count, const char *url,
+       const char *key, uint64_t rate, uint64_t seconds)
 {
     static double waited_ms[SAMPLES_MAX];
-    struct bloomery_local *local = open_copy(url, key);
     struct client client;
     uint64_t next_ns = clock_mono_ns(), end_ns = next_ns + seconds * S_NS;
-    uint64_t number = 0, each = rate / 1000 > 0 ? rate / 1000 : 1;
+    uint64_t number = clock_wall_us() * 1000;
+    uint64_t first = number, each = rate / 1000 > 0 ? rate / 1000 : 1;
     size_t samples = 0;
 
     dial(&client, url);
-    while (clock_mono_ns() < end_ns && samples < SAMPLES_MAX) {
+    for (uint64_t turn = 0; clock_mono_ns() < end_ns && samples < SAMPLES_MAX;
+         turn++) {
         char item[TEXT_BYTES];
-        struct slice words[] = { slice_lit("BF.ADD"),
-                                 slice_of(key),
-                                 { item, 0 } };
-        struct slice reply;
-        uint64_t acknowledged_ns;
 
-        for (uint64_t i = 0; i < each; i++) {
-            words[2].len = (size_t)snprintf(item, sizeof(item), "new:%llu:%llu",
-                                            (unsigned long long)end_ns,
-                                            (unsigned long long)number++);
-            client_send(&client, words, 3);
+        if (!add(&client, key, each, &number, item)) {
+            return 1;
         }
-        for (uint64_t i = 0; i < each; i++) {
-            if (!client_reply(&client, end_ns + 60 * S_NS, &reply)) {
-                return 1;
-            }
-        }
-        acknowledged_ns = clock_mono_ns();
-        if (number / each % 7 == 0) {
-            while (bloomery_local_contains(local, item, words[2].len) !=
-                   BLOOMERY_LOCAL_PRESENT) {
-                const struct timespec pause = { 0, 20000 };
-
-                (void)nanosleep(&pause, NULL);
-            }
-            waited_ms[samples++] =
-                (double)(clock_mono_ns() - acknowledged_ns) / 1e6;
+        if (turn % 7 == 0) {
+            waited_ms[samples] = await_item(copies[samples * 37 % count], item);
+            samples++;
         }
         next_ns += S_NS / 1000;
         while (clock_mono_ns() < next_ns) {
-            const struct timespec pause = { 0, 50000 };
-
-            (void)nanosleep(&pause, NULL);
+            rest(50000);
         }
     }
     qsort(waited_ms, samples, sizeof(*waited_ms), compare);
     (void)printf("adds %llu\nsamples %zu\np50-ms %.2f\np99-ms %.2f\n",
-                 (unsigned long long)number, samples, waited_ms[samples / 2],
-                 waited_ms[samples * 99 / 100]);
+                 (unsigned long long)(number - first), samples,
+                 waited_ms[samples / 2], waited_ms[samples * 99 / 100]);
+    (void)fflush(stdout);
     client_close(&client);
+    return 0;
+}
+
+static int
+fresh(const char *url, const char *key, uint64_t rate, uint64_t seconds)
+{
+    struct bloomery_local *local = open_copy(url, key);
+    int failed = sample(&local, 1, url, key, rate, seconds);
+
+    bloomery_local_free(local);
+    return failed;
+}
+
+/* ---- many copies --------------------------------------------------------- */
+
+static bool
+is_fresh(struct bloomery_local *local, uint64_t loads)
+{
+    struct bloomery_local_status status = { .struct_size = sizeof(status) };
+
+    bloomery_local_status(local, &status);
+    return status.state == BLOOMERY_LOCAL_FRESH && status.loads >= loads;
+}
+
+static void
+await_all(struct bloomery_local *const *copies, uint64_t count, uint64_t loads)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        while (!is_fresh(copies[i], loads)) {
+            rest(1000000);
+        }
+    }
+}
+
+/* Ends at the end of its input: closing so many copies is not measured. */
+static int
+many(const char *url, const char *key, uint64_t count, uint64_t rate,
+     uint64_t seconds)
+{
+    static struct bloomery_local *copies[COPIES_MAX];
+    char line[8];
+
+    if (count == 0 || count > COPIES_MAX) {
+        return 2;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        copies[i] = open_flagged(url, key, BLOOMERY_LOCAL_NO_WAIT);
+    }
+    await_all(copies, count, 1);
+    (void)printf("ready 0\n");
+    (void)fflush(stdout);
+    if (rate > 0) {
+        return sample(copies, count, url, key, rate, seconds);
+    }
+    if (fgets(line, sizeof(line), stdin) == NULL) {
+        return 1;
+    }
+    await_all(copies, count, 2);
+    (void)printf("again 0\n");
+    (void)fflush(stdout);
+    return 0;
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+/* Returns a figure of /proc/self/status, in bytes. */
+static double
+own_bytes(const char *field)
+{
+    FILE *file = fopen("/proc/self/status", "re");
+    char line[256];
+    double kib = 0;
+
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, field, strlen(field)) == 0) {
+            kib = strtod(line + strlen(field) + 1, NULL);
+        }
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return kib * 1024;
+}
+
+static void
+forget_peak(void)
+{
+    FILE *file = fopen("/proc/self/clear_refs", "we");
+
+    if (file != NULL) {
+        (void)fputs("5", file);
+        (void)fclose(file);
+    }
+}
+
+/* Has the filter become another one, so that it is loaded again. */
+static bool
+replace(const char *url, const char *key)
+{
+    const struct slice copy[] = { slice_lit("COPY"), slice_of(key),
+                                  slice_lit("other") };
+    const struct slice move[] = { slice_lit("RENAME"), slice_lit("other"),
+                                  slice_of(key) };
+    struct client client;
+    struct slice reply;
+    bool done = true;
+
+    dial(&client, url);
+    client_send(&client, copy, 3);
+    client_send(&client, move, 3);
+    for (int i = 0; i < 2; i++) {
+        done =
+            client_reply(&client, clock_mono_ns() + 60 * S_NS, &reply) && done;
+    }
+    client_close(&client);
+    return done;
+}
+
+static int
+memory(const char *url, const char *key)
+{
+    struct bloomery_local_status status = { .struct_size = sizeof(status) };
+    struct bloomery_local *local;
+    double before, all_before, with, peak;
+
+    /* Huge pages would round each buffer. */
+    (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+    before = own_bytes("RssAnon");
+    all_before = own_bytes("VmRSS");
+    local = open_copy(url, key);
+    bloomery_local_status(local, &status);
+    with = own_bytes("RssAnon") - before;
+    forget_peak();
+    if (!replace(url, key)) {
+        return 1;
+    }
+    await_all(&local, 1, 2);
+    peak = own_bytes("VmHWM") - all_before;
+    (void)printf("copy-ratio %.4f\nload-ratio %.4f\n",
+                 with / (double)status.size_bytes,
+                 peak / (double)status.size_bytes);
+    bloomery_local_free(local);
+    return 0;
+}
+
+/* ---- quiet --------------------------------------------------------------- */
+
+static int
+quiet(const char *url, const char *key, uint64_t seconds)
+{
+    struct bloomery_local *local = open_copy(url, key);
+    uint64_t end_ns = clock_mono_ns() + seconds * S_NS, unknown = 0, asked = 0;
+
+    while (clock_mono_ns() < end_ns) {
+        asked++;
+        unknown += bloomery_local_contains(local, "absent", 6) ==
+                   BLOOMERY_LOCAL_UNKNOWN;
+        rest(1000000);
+    }
+    (void)printf("asked %llu\nunknown %llu\n", (unsigned long long)asked,
+                 (unsigned long long)unknown);
     bloomery_local_free(local);
     return 0;
 }
@@ -207,15 +404,30 @@ load(const char *url, const char *key)
 int
 main(int argc, char **argv)
 {
-    if (argc == 4 && strcmp(argv[1], "look") == 0) {
+    const char *what = argc >= 4 ? argv[1] : "";
+    uint64_t numbers[3] = { 0 };
+
+    for (int i = 4; i < argc && i < 7; i++) {
+        numbers[i - 4] = strtoull(argv[i], NULL, 10);
+    }
+    if (strcmp(what, "look") == 0) {
         return look(argv[2], argv[3]);
     }
-    if (argc == 6 && strcmp(argv[1], "fresh") == 0) {
-        return fresh(argv[2], argv[3], strtoull(argv[4], NULL, 10),
-                     strtoull(argv[5], NULL, 10));
+    if (strcmp(what, "fresh") == 0 && argc == 6) {
+        return fresh(argv[2], argv[3], numbers[0], numbers[1]);
     }
-    if (argc == 4 && strcmp(argv[1], "load") == 0) {
+    if (strcmp(what, "load") == 0) {
         return load(argv[2], argv[3]);
+    }
+    if ((strcmp(what, "many") == 0 && argc == 7) ||
+        (strcmp(what, "again") == 0 && argc == 5)) {
+        return many(argv[2], argv[3], numbers[0], numbers[1], numbers[2]);
+    }
+    if (strcmp(what, "memory") == 0) {
+        return memory(argv[2], argv[3]);
+    }
+    if (strcmp(what, "quiet") == 0 && argc == 5) {
+        return quiet(argv[2], argv[3], numbers[0]);
     }
     return 2;
 }

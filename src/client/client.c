@@ -16,7 +16,8 @@ enum {
     READ_BYTES = 256 * 1024,
     SEAL_BYTES = 64 * 1024,
     KEEP_BYTES = 1024 * 1024,
-    REPLY_SLACK = 64 * 1024, /* what a reply has beside the value in it */
+    TRIMMED_BYTES = 512 * 1024, /* more than a read */
+    REPLY_SLACK = 64 * 1024,    /* what a reply has beside the value in it */
     LINE_MAX_BYTES = 64 * 1024,
     WAIT_MS = 60000
 };
@@ -73,6 +74,15 @@ client_consume(struct client *client, size_t len)
     client->in_at += len;
     if (client->in_at == client->in.len) {
         buf_reset(&client->in, KEEP_BYTES);
+        client->in_at = 0;
+    }
+}
+
+void
+client_trim(struct client *client)
+{
+    if (client->in_at == client->in.len) {
+        buf_reset(&client->in, TRIMMED_BYTES);
         client->in_at = 0;
     }
 }

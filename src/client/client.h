@@ -84,6 +84,9 @@ bool client_reply(struct client *client, uint64_t deadline_ns,
 struct slice client_bytes(const struct client *client);
 void client_consume(struct client *client, size_t len);
 
+/* Gives back the memory that long replies needed, if none is expected. */
+void client_trim(struct client *client);
+
 /* ---- waiting ------------------------------------------------------------- */
 
 /* Writes what the socket takes, and says what poll is to wait for. */

@@ -337,6 +337,7 @@ hear(struct local_link *link)
         }
     }
     if (local_copy_stage(link->copy) == LOCAL_LOADED) {
+        client_trim(&link->client);
         link->pause_ms = LEAST_PAUSE_MS;
         link->moves = 0;
     }

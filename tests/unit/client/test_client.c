@@ -8,6 +8,7 @@
 #include "base/clock.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -99,6 +100,42 @@ TEST(replies_come_one_by_one_and_pushes_among_them)
     assert_false(client_next(&client, &reply));
     say("7\r\n");
     assert_reply(":7\r\n");
+    end();
+}
+
+TEST(what_a_long_reply_needed_is_given_back)
+{
+    enum { PART = 64 * 1024, LONG = 14 * PART };
+    static char part[PART];
+    struct slice reply;
+    char head[32];
+
+    begin(LONG);
+    (void)snprintf(head, sizeof(head), "$%d\r\n", LONG - 2);
+    say(head);
+    memset(part, 'x', PART);
+    for (int sent = 0; sent < LONG; sent += PART) {
+        memcpy(&part[PART - 2], sent + PART < LONG ? "xx" : "\r\n", 2);
+        assert_int_equal(write(server, part, PART), PART);
+        assert_int_equal(client_next(&client, &reply), false);
+        assert_true(client_wait(&client, soon()));
+        if (sent == 0) {
+            client_trim(&client); /* what has come stays */
+        }
+    }
+    say(":1\r\n:2");
+    while (!client_next(&client, &reply)) {
+        assert_true(client_wait(&client, soon()));
+    }
+    assert_int_equal(reply.len, strlen(head) + LONG);
+    assert_reply(":1\r\n");
+    assert_true(client.in.capacity > LONG);
+    say("\r\n");
+    assert_reply(":2\r\n");
+    client_trim(&client);
+    assert_true(client.in.capacity < LONG);
+    say("+on\r\n");
+    assert_reply("+on\r\n");
     end();
 }
 

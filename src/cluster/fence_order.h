@@ -26,8 +26,8 @@ struct fence_order {
     /* Of slots that were let go: what was saved, and where. */
     uint64_t filters, items;
     char file[4096];
-    /* Of slots that are to be served without their data: what this server has
-     * (cluster/candidates.h), and then what all have. */
+    /* FORCE-SERVE: filters and items of this server, as cluster/candidates.h
+     * writes them, and then what each server has. */
     struct buf counts;
     struct candidate *candidates;
 };

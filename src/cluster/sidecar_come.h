@@ -18,6 +18,6 @@ void sidecar_come_tick(struct sidecar *sidecar, uint64_t now_ms);
  * to serve wait here, and it is asked once more. */
 void sidecar_come_pull_broke(struct sidecar *sidecar);
 
-/* Returns whether this answered such a question. */
+/* Takes an answer to such a question. False: it answers another one. */
 bool sidecar_come_answered(struct sidecar *sidecar, uint64_t number,
                            const struct sidecar_answer *answer);

@@ -295,7 +295,7 @@ fence(struct sidecar *sidecar, const struct slot_set *set,
     sidecar->changed = true;
 }
 
-/* Serves slots to those whom this node's daemon sends. */
+/* Serves slots to clients that the daemon beside this node sends here. */
 static void
 export_slots(struct sidecar *sidecar, const struct slot_set *set,
              const char *node)

@@ -58,8 +58,8 @@ enum sidecar_question {
     SIDECAR_ASK_FENCE_EMPTY, /* likewise, but only if they have no keys */
     SIDECAR_ASK_HAND_OFF,    /* likewise, by its replica, which gets those that
                                 it can have */
-    SIDECAR_ASK_COME,        /* to serve slots to those whom we send, until we
-                                come for them: HAS_KEYS */
+    SIDECAR_ASK_COME,        /* to serve slots to clients that we send, until we
+                                claim them; the answer is HAS_KEYS */
     SIDECAR_ASK_FORCE,       /* of an operator: sidecar_force_serve */
     SIDECAR_ASK_LET_GO       /* likewise: sidecar_let_go */
 };

@@ -41,7 +41,8 @@ state_of_owned(const struct sidecar *sidecar, unsigned slot, bool pulls)
     }
 }
 
-/* Of a slot whose source serves it until we come. */
+/* Returns the node whose server serves a slot until we claim it;
+ * TOPOLOGY_NOBODY: the node has gone. */
 static uint16_t
 source_of_found(const struct sidecar *sidecar, unsigned slot)
 {

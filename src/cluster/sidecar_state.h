@@ -115,16 +115,17 @@ struct claim {
     bool old;     /* of a source that has an older state than there was, or may
                      have been: the newer one may come back, and takes over */
     bool refused; /* the daemon that we followed has refused */
-    bool passed;  /* another node than that one's has owned slots since */
+    bool passed;  /* another node than the one of that daemon has owned slots
+                     since */
     bool near;    /* PULLS has nearly all; its fence waits for our disk */
-    bool copied;  /* it had once: keys are here */
-    bool broke;   /* the link of PULLS did: the source may have started again */
+    bool copied;  /* it had nearly all once, so keys of the slots are here */
+    bool broke;   /* the link of PULLS broke: the source may have restarted */
     char source[TOPOLOGY_ID_LEN + 1];
     uint64_t number;    /* of the question; 0: it is answered */
     uint64_t silent_ms; /* since when FENCES has no answer */
     uint64_t intention; /* the ticket of the text that names the claim */
     uint64_t ticket;    /* of the text on its way to the disk; 0: none yet */
-    uint64_t epoch;     /* + 1, at which that holds the slots */
+    uint64_t epoch;     /* + 1, at which we hold the slots then */
     uint64_t raised;    /* likewise, if it is above our node's; 0: it is not */
     uint64_t since_ms;  /* in this state */
     uint64_t held_ms;   /* when commands on the slots began to wait */
@@ -133,7 +134,7 @@ struct claim {
     uint64_t not_until; /* the next claim, after one that failed */
     char history[HISTORY_ID_CHARS + 1]; /* where the source has stopped */
     uint64_t position;
-    uint64_t here; /* of KEEPS: our log's position, which has all */
+    uint64_t here; /* of KEEPS: up to there, our log has all of the slots */
     char was[HISTORY_ID_CHARS + 1]; /* of the copy that a hand-off turns */
 };
 
@@ -149,13 +150,13 @@ struct sidecar_offer {
 /* A slot. Peers are indices; PEER_NONE: there is none. */
 struct sidecar_slot {
     uint8_t phase; /* enum slot_phase; sidecar_enter() alone writes it */
-    bool newest;   /* what is here is what was served last, as far as we know;
-                      it goes with the phase */
+    bool newest;   /* our data is what was served last, as far as we know; the
+                      phases say so: sidecar_enter() */
     bool surveyed; /* a survey has found its source */
     bool forced;   /* it is served with what there is if it is missing */
     bool fenced;   /* rule 3; a fence at the epoch at which it is held does not
                       show in `known` */
-    bool source_serves; /* of FOUND: to those whom we send there with ASK */
+    bool source_serves; /* of FOUND: clients that we send there with ASK */
     bool given; /* of CLAIMED: fenced here since, so it will not be served */
     uint16_t owner_before; /* at the last poll */
     uint16_t source;       /* of a wanted slot: whom to ask; PEER_NONE: find
@@ -172,8 +173,9 @@ struct sidecar_slot {
     uint64_t given_ms; /* when it was fenced; 0: never, or it is here again */
     uint64_t given_epoch; /* + 1, of the fence; 0 likewise */
     uint64_t judged;      /* own->known, when it was served */
-    uint64_t since; /* the position of our log from which the data is what is
-                       held */
+    uint64_t
+        since; /* from this position of our log on, our data is what we hold
+                */
 };
 
 /* Tells sources that we will come for their slots (sidecar_come.h). */

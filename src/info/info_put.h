@@ -22,8 +22,8 @@ void info_put_zeros(struct buf *text, const char *const *names, size_t count);
 /* Writes a text of any length; NULL is empty. */
 void info_put_text(struct buf *text, const char *name, const char *value);
 
-/* Returns the bytes in the largest of the units 1, 1024, ... of which they have
- * one; `last` is the last one. */
+/* Converts bytes to the largest unit in which they are at least 1. Units are
+ * powers of 1024: *ret_unit is the power, at most `last`. */
 double info_put_scaled(uint64_t bytes, unsigned last, unsigned *ret_unit);
 
 /* Writes "943.38K" under the name with _human appended; info_put_bytes writes

@@ -24,7 +24,7 @@ struct bloomery_local {
     char apart[64]; /* keeps what follows, which changes often, out of the line
                        of cache that readers use */
 
-    /* Of the library's thread. */
+    /* The library's thread alone uses these. */
     struct local_copy *copy;
     struct local_link link;
     struct local_address address;

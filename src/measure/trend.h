@@ -29,5 +29,5 @@ bool trend_is_due(const struct trend *trend, uint64_t now_ns);
 void trend_take(struct trend *trend, uint64_t now_ns, uint64_t commands,
                 const struct stats_histogram *times);
 
-/* Returns a point, of which the first is the oldest. */
+/* Returns the point at an index below trend->count; 0 is the oldest. */
 const struct trend_point *trend_at(const struct trend *trend, unsigned i);

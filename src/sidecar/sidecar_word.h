@@ -25,7 +25,7 @@ void sidecar_word_let_go(struct sidecar_mode *mode, struct fence_order *order);
 /* Likewise. False: the answer follows when other servers have answered. */
 bool sidecar_word_force(struct sidecar_mode *mode, struct fence_order *order);
 
-/* Whether this was the reply to such a question, as colleague_fn. */
+/* Takes a reply, as colleague_fn does. False: it is one to another question. */
 bool sidecar_word_answered(struct sidecar_mode *mode, uint64_t number,
                            const struct answer *reply, const char *reason);
 

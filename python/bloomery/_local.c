@@ -41,10 +41,12 @@ static struct {
 static PyObject *error_type; /* bloomery.Error */
 static PyObject *stale_type; /* bloomery.Stale */
 
+/* clang-format off */
 struct filter {
-    PyObject_HEAD struct bloomery_local
-        *local; /* NULL before Filter.__init__ */
+    PyObject_HEAD
+    struct bloomery_local *local; /* NULL before Filter.__init__ */
 };
+/* clang-format on */
 
 /* The child of a fork has no thread of the library, and nobody holds the lock.
  */

@@ -173,9 +173,7 @@ struct sidecar_slot {
     uint64_t given_ms; /* when it was fenced; 0: never, or it is here again */
     uint64_t given_epoch; /* + 1, of the fence; 0 likewise */
     uint64_t judged;      /* own->known, when it was served */
-    uint64_t
-        since; /* from this position of our log on, our data is what we hold
-                */
+    uint64_t since; /* from there on in our log, our data is what we hold */
 };
 
 /* Tells sources that we will come for their slots (sidecar_come.h). */

@@ -56,9 +56,9 @@ struct local_copy {
     uint64_t part_incarnation;
     bool header_asked;
     uint64_t next_place, got_place; /* of the stream: to be asked, and there */
-    unsigned on_way,
-        dropped;     /* replies, and how many of them are for nothing */
-    struct buf kept; /* struct told_item, since it began */
+    unsigned on_way;                /* replies that are due, */
+    unsigned dropped;               /* of which so many are for nothing */
+    struct buf kept;                /* struct told_item, since it began */
 };
 
 struct told_item {

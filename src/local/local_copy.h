@@ -94,9 +94,9 @@ bool local_copy_take(struct local_copy *copy, struct slice value,
 /* What became of it. */
 struct local_facts {
     bool has_copy; /* it may say absent, until the deadline */
-    const struct bloom
-        *bloom;   /* its filter, borrowed until the next call; NULL:
-                     the key is missing, or there is no copy */
+    /* Its filter, borrowed until the next call; NULL: the key is missing, or
+     * there is no copy. */
+    const struct bloom *bloom;
     bool missing; /* the last answer said so */
     uint64_t deadline_ms;
     uint64_t server_ms; /* the server's clock, which an ageing copy goes by */

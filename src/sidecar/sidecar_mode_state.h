@@ -49,11 +49,10 @@ struct sidecar_mode {
     struct holdings *answered; /* by another daemon, for the event */
     struct sidecar_inquiry *inquiry;
     struct kept_file *file;
-    struct fence_order *fenced; /* whose answers wait for the disk */
-    struct fence_order
-        *forcing;           /* FORCE-SERVE that waits for answers, or NULL */
-    struct topology *asked; /* its servers were asked for it, */
-    unsigned asked_open;    /* and so many have not answered yet */
+    struct fence_order *fenced;  /* whose answers wait for the disk */
+    struct fence_order *forcing; /* a FORCE-SERVE, or NULL */
+    struct topology *asked;      /* its servers are asked for that, */
+    unsigned asked_open;         /* and so many have not answered yet */
     uint64_t save; /* the ticket of a snapshot that was asked for; 0: none */
     _Atomic uint64_t sync_to; /* a position that the journal was asked to sync;
                                  0: none */

@@ -415,6 +415,9 @@ $(OLD)/build/release/bloomery-server: $(OLD)/Makefile
 versions: $(SERVER) $(OLD)/build/release/bloomery-server ## Upgrade from 1.0.0, built beside this, and go back: make versions [SEED=n]
 	SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) $(PYTEST) tests/versions
 
+container: deps-release ## Build the container by buildah, as root and without an engine, and ask the server in it
+	packaging/release/container
+
 release: deps-release ## Make dist/ from a clean tree, as root: packages, image, sources, SBOM
 	packaging/release/release
 
@@ -679,7 +682,7 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo demo-cluster versions release deps-release deb deb-packages deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check package-check test check model converse crash replicas stops states power-loss out-of-memory simulate simulate-cluster walk handovers crossings failovers local-rounds cluster pins clients fuzz coverage bench bench-all plots lint format units-check rpm deps-rpm wheel deps-wheel \
+.PHONY: all library run demo demo-cluster versions container release deps-release deb deb-packages deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check package-check test check model converse crash replicas stops states power-loss out-of-memory simulate simulate-cluster walk handovers crossings failovers local-rounds cluster pins clients fuzz coverage bench bench-all plots lint format units-check rpm deps-rpm wheel deps-wheel \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

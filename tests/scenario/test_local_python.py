@@ -104,11 +104,15 @@ def test_a_password_is_in_no_text(filled, caplog):
 
 
 def test_control_c_ends_the_wait():
+    # A test that runs in the background may have inherited that SIGINT is ignored.
+    program = ("import bloomery, signal, sys\n"
+               "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+               "bloomery.LocalFilter(sys.argv[1], 'k')")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         child = subprocess.Popen(
-            [sys.executable, "-c", "import bloomery, sys; bloomery.LocalFilter(sys.argv[1], 'k')",
-             "redis://127.0.0.1:%d" % silent.getsockname()[1]],
-            env={**os.environ, "PYTHONPATH": sys.path[0]}, stderr=subprocess.PIPE, text=True)
+            [sys.executable, "-c", program, "redis://127.0.0.1:%d" % silent.getsockname()[1]],
+            env={**os.environ, "PYTHONPATH": str(Path(bloomery.__file__).parent.parent)},
+            stderr=subprocess.PIPE, text=True)
         silent.settimeout(60)
         link, _ = silent.accept()
         begun = time.monotonic()

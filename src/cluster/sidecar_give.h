@@ -23,9 +23,10 @@ struct sidecar_answer sidecar_give_fence(struct sidecar *sidecar,
 void sidecar_give_lose(struct sidecar *sidecar, unsigned slot, uint16_t owner,
                        bool leased, uint64_t now_ms);
 
-/* A slot that was not ours has another owner than before. If it was exported or
- * given away, commands wait for half of a lease, unless the owner's daemon
- * comes; then nothing is exported any more. If not, nothing changes: false. */
+/* A slot that was not ours has another owner than before. If it was exported,
+ * commands wait until the owner's daemon comes, as for a slot that was lost; if
+ * it was given away, for half of a lease at most. Then nothing is exported any
+ * more. If it was neither, nothing changes: false. */
 bool sidecar_give_pass(struct sidecar *sidecar, unsigned slot, uint64_t now_ms);
 
 /* Ends that where it is time. */

@@ -327,6 +327,12 @@ replica_is_connected(const struct replica *replica)
     return replica->stage == STAGE_FOLLOWS;
 }
 
+bool
+replica_is_cut(const struct replica *replica)
+{
+    return replica->stage == STAGE_SWITCHES && replica->link.number == 0;
+}
+
 size_t
 replica_unread(const struct replica *replica)
 {

@@ -69,6 +69,8 @@ void replica_distrust(struct replica *replica);
 
 /* ---- queries ------------------------------------------------------------- */
 bool replica_is_connected(const struct replica *replica);
+/* Whether the link has ended behind a snapshot that is still being loaded. */
+bool replica_is_cut(const struct replica *replica);
 enum replica_failover replica_failover(const struct replica *replica);
 /* Returns the bytes of the log that have come and are not executed. */
 size_t replica_unread(const struct replica *replica);

@@ -65,7 +65,8 @@ struct sidecar_mode {
 
     bool pull_near;         /* the present pull has nearly all */
     bool pull_linked;       /* its link has led to something, and */
-    unsigned pull_attempts; /* to so many snapshots */
+    unsigned pull_attempts; /* to so many snapshots, */
+    bool pull_cut;          /* and has ended before the last was loaded */
     uint64_t pull_lost_ms;  /* when it was there last */
     char pull_failure[256]; /* it did not begin; "": it did */
 

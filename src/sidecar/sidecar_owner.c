@@ -446,7 +446,7 @@ begin_pull(void *ctx, const char *id, const struct slot_set *set)
     const struct pull_hooks hooks = { .ended = on_pull_ended, .ctx = mode };
 
     mode->pull_near = false;
-    mode->pull_linked = false;
+    mode->pull_linked = mode->pull_cut = false;
     mode->pull_lost_ms = sidecar_mode_now_ms();
     (void)snprintf(mode->pull_failure, sizeof(mode->pull_failure),
                    "the node has no address");
@@ -484,13 +484,15 @@ look_at_link(struct sidecar_mode *mode, const struct pull_progress *progress)
 {
     bool linked = progress->state > PULL_CONNECTS;
     bool broke = mode->pull_linked &&
-                 (!linked || progress->attempts != mode->pull_attempts);
+                 (!linked || progress->attempts != mode->pull_attempts ||
+                  (progress->cut && !mode->pull_cut));
 
     if (linked || broke) {
         mode->pull_lost_ms = sidecar_mode_now_ms();
     }
     mode->pull_linked = linked;
     mode->pull_attempts = progress->attempts;
+    mode->pull_cut = progress->cut;
     if (broke && !mode->pull_near) {
         sidecar_pull_broke(mode->sidecar, sidecar_mode_now_ms());
     }

@@ -323,6 +323,7 @@ show_link(const struct pull *pull, struct pull_progress *progress)
     progress->keys = pull->keys;
     progress->bytes = pull->bytes;
     progress->attempts = pull->attempts;
+    progress->cut = replica_is_cut(pull->replica);
     memcpy(progress->reason, figures.reason, sizeof(progress->reason));
     if (pull->follows) {
         progress->position = pull->position;

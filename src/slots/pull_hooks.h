@@ -49,6 +49,7 @@ struct pull_progress {
     uint64_t age_ms;      /* since it left QUEUED; 0: it has not */
     uint64_t keys, bytes; /* adopted, or while it LOADS, received */
     unsigned attempts;    /* connections that led to a snapshot */
+    bool cut;             /* the last one has ended, and its snapshot loads */
     /* FOLLOWS: of the source's log, what was executed; what has come and waits;
      * and how old the last group was when it was executed, by the clocks of
      * both servers. */

@@ -431,6 +431,21 @@ TEST(a_successor_that_still_follows_us_is_no_ring)
     rig_free(rig);
 }
 
+TEST(a_link_may_end_before_its_snapshot_is_loaded)
+{
+    struct rig *rig = rig_new();
+
+    connect_full(rig);
+    hear(rig, "$0\r\n");
+    assert_false(replica_is_cut(rig->replica));
+    replica_closed(rig->replica, rig->number, "reset", rig->now_ms);
+    rig->linked = false;
+    assert_true(replica_is_cut(rig->replica));
+    replica_loaded(rig->replica, true, NULL, rig->now_ms);
+    assert_false(replica_is_cut(rig->replica));
+    rig_free(rig);
+}
+
 TEST(figures_say_how_it_stands)
 {
     struct status_figures figures = { 0 };

@@ -335,23 +335,6 @@ run_subcommand(struct load *load, const struct tool_words *words,
     }
 }
 
-static const struct tls_settings no_tls = {
-    .cert_file = "",
-    .key_file = "",
-    .key_file_pass = "",
-    .client_cert_file = "",
-    .client_key_file = "",
-    .client_key_file_pass = "",
-    .ca_cert_file = "",
-    .ca_cert_dir = "",
-    .protocols = "",
-    .ciphers = "",
-    .ciphersuites = "",
-    .dials = true,
-    .check_names = true,
-    .known_authorities = true,
-};
-
 /* Reads the certificates. Without --cacert, the authorities are those of the
  * machine. */
 static bool
@@ -381,7 +364,7 @@ int
 main(int argc, char **argv)
 {
     struct load load = defaults;
-    struct tls_settings tls = no_tls;
+    struct tls_settings tls = tls_settings_of_client;
     const char *existing = "stop";
     const char *product = "";
     const struct program_option options[] = {

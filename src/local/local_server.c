@@ -258,24 +258,12 @@ find_server(const struct local_url *url, const struct local_files *files)
 static bool
 load_tls(struct local_server *server, char *ret_reason)
 {
-    const struct tls_settings settings = {
-        .cert_file = server->cert,
-        .key_file = server->key,
-        .key_file_pass = "",
-        .client_cert_file = "",
-        .client_key_file = "",
-        .client_key_file_pass = "",
-        .ca_cert_file = server->ca,
-        .ca_cert_dir = "",
-        .protocols = "",
-        .ciphers = "",
-        .ciphersuites = "",
-        .dials = true,
-        .check_names = true,
-        .partial_chains = true,
-        .known_authorities = true,
-    };
+    struct tls_settings settings = tls_settings_of_client;
 
+    settings.cert_file = server->cert;
+    settings.key_file = server->key;
+    settings.ca_cert_file = server->ca;
+    settings.partial_chains = true;
     return tls_contexts_load(&server->tls, &settings, ret_reason);
 }
 

@@ -12,6 +12,23 @@
 #include <stdio.h>
 #include <unistd.h>
 
+const struct tls_settings tls_settings_of_client = {
+    .cert_file = "",
+    .key_file = "",
+    .key_file_pass = "",
+    .client_cert_file = "",
+    .client_key_file = "",
+    .client_key_file_pass = "",
+    .ca_cert_file = "",
+    .ca_cert_dir = "",
+    .protocols = "",
+    .ciphers = "",
+    .ciphersuites = "",
+    .dials = true,
+    .check_names = true,
+    .known_authorities = true,
+};
+
 /* ---- memory -------------------------------------------------------------- */
 
 static void *

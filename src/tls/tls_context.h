@@ -38,6 +38,10 @@ struct tls_settings {
                                dialling side trusts those of the machine */
 };
 
+/* Those of a program that only dials: without texts, it checks names and trusts
+ * the authorities of the machine. */
+extern const struct tls_settings tls_settings_of_client;
+
 struct ssl_ctx_st;
 
 struct tls_contexts {

@@ -158,27 +158,18 @@ struct tls_settings
 certs_settings(void)
 {
     const struct certs *all = certs_get();
+    struct tls_settings settings = tls_settings_of_client;
 
-    return (struct tls_settings){
-        .cert_file = all->server,
-        .key_file = all->server,
-        .key_file_pass = "",
-        .client_cert_file = all->client,
-        .client_key_file = all->client,
-        .client_key_file_pass = "",
-        .ca_cert_file = all->ca,
-        .ca_cert_dir = "",
-        .protocols = "",
-        .ciphers = "",
-        .ciphersuites = "",
-        .auth_clients = TLS_AUTH_YES,
-        .session_caching = true,
-        .session_cache_size = 100,
-        .session_cache_timeout_s = 300,
-        .serves = true,
-        .dials = true,
-        .check_names = true,
-    };
+    settings.cert_file = settings.key_file = all->server;
+    settings.client_cert_file = settings.client_key_file = all->client;
+    settings.ca_cert_file = all->ca;
+    settings.auth_clients = TLS_AUTH_YES;
+    settings.session_caching = true;
+    settings.session_cache_size = 100;
+    settings.session_cache_timeout_s = 300;
+    settings.serves = true;
+    settings.known_authorities = false;
+    return settings;
 }
 
 void

@@ -82,7 +82,9 @@ class Play:
         return self.cluster.wait_new_owner(slot, pair)
 
     def losable(self, pair):
-        """Declares that what this primary's slots acknowledge may be lost."""
+        """Declares that what this primary's slots acknowledge may be lost. Its daemon
+        must not have slots that others fetch from it: it acknowledges these, too."""
+        self.cluster.wait_served()
         return self.load.may_lose("%s died with its daemon" % pair,
                                   only=set(self.slots_of(pair)))
 

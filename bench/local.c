@@ -4,14 +4,16 @@
  * it prints is a figure, its name first. The items of the filter are item:0,
  * item:1 ..., COUNT of them.
  *
- *   local look URL KEY COUNT           one look, and 1,000 items: CPU time
- *   local fresh URL KEY RATE SECONDS   from an acknowledged add to "present"
- *   local load URL KEY                 how long a load takes
- *   local many URL KEY COPIES RATE SECONDS   the same as fresh, of many copies
- *   local again URL KEY COPIES         says ready, reads a line, and waits
- * until all copies are loaded and fresh again local memory URL KEY what a copy
- * and a load need, beside the bytes of the filter local quiet URL KEY SECONDS
- * answers that are unknown
+ *   look URL KEY COUNT           one look, and 1,000 items: CPU time
+ *   fresh URL KEY RATE SECONDS   from an acknowledged add to "present"
+ *   load URL KEY                 how long a load takes
+ *   many URL KEY COPIES RATE SECONDS
+ *                                as fresh, for many copies
+ *   again URL KEY COPIES         prints "ready", reads a line, and waits until
+ *                                all copies are loaded and fresh again
+ *   memory URL KEY               what a copy and a load need, beside the bytes
+ *                                of the filter
+ *   quiet URL KEY SECONDS        how many answers are unknown
  */
 #include "base/clock.h"
 #include "client/client_dial.h"

@@ -176,53 +176,72 @@ add(struct client *client, const char *key, uint64_t count, uint64_t *number,
     return true;
 }
 
-static double
-await_item(struct bloomery_local *local, const char *item)
-{
-    uint64_t acknowledged_ns = clock_mono_ns();
+/* Items that were acknowledged, and until when a copy had them. */
+struct samples {
+    double waited_ms[SAMPLES_MAX];
+    size_t count;
+    struct bloomery_local *copy; /* that is asked now; NULL: none */
+    char item[TEXT_BYTES];       /* for this one */
+    uint64_t acknowledged_ns;
+};
 
-    while (bloomery_local_contains(local, item, strlen(item)) !=
-           BLOOMERY_LOCAL_PRESENT) {
-        rest(20000);
+/* Asks once. */
+static void
+ask(struct samples *samples)
+{
+    if (samples->copy != NULL &&
+        bloomery_local_contains(samples->copy, samples->item,
+                                strlen(samples->item)) ==
+            BLOOMERY_LOCAL_PRESENT) {
+        samples->waited_ms[samples->count++] =
+            (double)(clock_mono_ns() - samples->acknowledged_ns) / 1e6;
+        samples->copy = NULL;
     }
-    return (double)(clock_mono_ns() - acknowledged_ns) / 1e6;
 }
 
-/* Adds RATE items a second in pipelines of a millisecond. Waits for the last of
- * some of them until one of the copies has it, each time another one. */
+static void
+print_samples(struct samples *samples, uint64_t adds)
+{
+    qsort(samples->waited_ms, samples->count, sizeof(double), compare);
+    (void)printf("adds %llu\nsamples %zu\np50-ms %.2f\np99-ms %.2f\n",
+                 (unsigned long long)adds, samples->count,
+                 samples->waited_ms[samples->count / 2],
+                 samples->waited_ms[samples->count * 99 / 100]);
+    (void)fflush(stdout);
+}
+
+/* Adds RATE items a second in pipelines of a millisecond. Asks one of the
+ * copies for one of them until it has it, and then the next one. */
 static int
 sample(struct bloomery_local *const *copies, uint64_t count, const char *url,
        const char *key, uint64_t rate, uint64_t seconds)
 {
-    static double waited_ms[SAMPLES_MAX];
+    static struct samples samples;
     struct client client;
     uint64_t next_ns = clock_mono_ns(), end_ns = next_ns + seconds * S_NS;
     uint64_t number = clock_wall_us() * 1000;
     uint64_t first = number, each = rate / 1000 > 0 ? rate / 1000 : 1;
-    size_t samples = 0;
 
     dial(&client, url);
-    for (uint64_t turn = 0; clock_mono_ns() < end_ns && samples < SAMPLES_MAX;
-         turn++) {
+    while (clock_mono_ns() < end_ns && samples.count < SAMPLES_MAX) {
         char item[TEXT_BYTES];
 
         if (!add(&client, key, each, &number, item)) {
             return 1;
         }
-        if (turn % 7 == 0) {
-            waited_ms[samples] = await_item(copies[samples * 37 % count], item);
-            samples++;
+        if (samples.copy == NULL) {
+            samples.copy = copies[samples.count * 37 % count];
+            samples.acknowledged_ns = clock_mono_ns();
+            memcpy(samples.item, item, TEXT_BYTES);
         }
+        ask(&samples);
         next_ns += S_NS / 1000;
         while (clock_mono_ns() < next_ns) {
             rest(50000);
+            ask(&samples);
         }
     }
-    qsort(waited_ms, samples, sizeof(*waited_ms), compare);
-    (void)printf("adds %llu\nsamples %zu\np50-ms %.2f\np99-ms %.2f\n",
-                 (unsigned long long)(number - first), samples,
-                 waited_ms[samples / 2], waited_ms[samples * 99 / 100]);
-    (void)fflush(stdout);
+    print_samples(&samples, number - first);
     client_close(&client);
     return 0;
 }

@@ -139,6 +139,15 @@ local_sentinel_prepare(struct local_sentinel *sentinel, uint64_t now_ms,
 
 /* ---- answers ------------------------------------------------------------- */
 
+/* Whether a host or a port can be one: a path would be another kind of
+ * server. */
+static bool
+is_dialable(struct slice text, size_t room)
+{
+    return text.len > 0 && text.len < room && text.data[0] != '/' &&
+           memchr(text.data, '\0', text.len) == NULL;
+}
+
 /* Takes the address of the primary. False: it is none. */
 static bool
 take_address(struct local_sentinel *sentinel, struct slice reply)

@@ -188,6 +188,27 @@ TEST(the_next_one_is_asked_after_one_that_knows_nothing)
     end(&fix);
 }
 
+TEST(what_cannot_be_dialled_is_not_taken)
+{
+    static const char *const bad[] = { "*2\r\n$2\r\n/x\r\n$1\r\n9\r\n",
+                                       "*2\r\n$0\r\n\r\n$1\r\n9\r\n",
+                                       "*2\r\n$1\r\nh\r\n$2\r\n/9\r\n",
+                                       "*1\r\n$1\r\nh\r\n", ":1\r\n" };
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        struct fixture fix;
+        int fd;
+
+        begin(&fix, "");
+        fd = meet(&fix, 0, QUESTION);
+        answer(&fix, fd, bad[i]);
+        assert_int_equal(fix.sentinel.named, 0);
+        assert_int_equal(fix.sentinel.tries, 1);
+        (void)close(fd);
+        end(&fix);
+    }
+}
+
 TEST(the_next_one_is_asked_after_one_that_is_silent_or_closes)
 {
     struct fixture fix;

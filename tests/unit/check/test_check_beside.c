@@ -42,33 +42,6 @@ at(struct home *home, const char *name)
     return home->path;
 }
 
-static void
-put_file(struct home *home, const char *name, const char *text)
-{
-    FILE *file = fopen(at(home, name), "w");
-
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(0, fclose(file));
-}
-
-/* Expects this text; NULL: there is no such file. */
-static void
-expect_file(struct home *home, const char *name, const char *wanted)
-{
-    char text[512];
-    FILE *file = fopen(at(home, name), "r");
-
-    if (wanted == NULL) {
-        assert_null(file);
-        return;
-    }
-    assert_non_null(file);
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    assert_int_equal(0, fclose(file));
-    assert_string_equal(wanted, text);
-}
-
 /* Writes a text as the deed asks. */
 static bool
 put(struct home *home, enum file_deed deed, const char *text, const char *name)
@@ -93,12 +66,12 @@ TEST(passwords_are_left_out_if_secrets_are)
 
     home_open(&home);
     assert_true(put(&home, DEED_OPTIONS, text, "all"));
-    expect_file(&home, "all", text);
+    home_expect(home.dir, "all", text);
     home.check.without_secrets = true;
     assert_true(put(&home, DEED_OPTIONS, text, "few"));
-    expect_file(&home, "few", "port 7379\nrequirepass-file /x\n");
+    home_expect(home.dir, "few", "port 7379\nrequirepass-file /x\n");
     assert_true(put(&home, DEED_SECRET, "secret", "none"));
-    expect_file(&home, "none", NULL);
+    home_expect(home.dir, "none", NULL);
     home_close(&home);
 }
 
@@ -113,12 +86,12 @@ TEST(a_role_is_printed_or_kept)
                               "bloomery-role 1\nrole replica a 1\n", "role"),
                    "/from: the role was `replica a 1`: left out");
     assert_true(good);
-    expect_file(&home, "role", NULL);
+    home_expect(home.dir, "role", NULL);
     EXPECT_OUTPUT(STDERR_FILENO, good = put(&home, DEED_ROLE, "", "role"), "");
     assert_true(good);
     home.check.keep_role = true;
     assert_true(put(&home, DEED_ROLE, "\nrole primary\n", "role"));
-    expect_file(&home, "role", "\nrole primary\n");
+    home_expect(home.dir, "role", "\nrole primary\n");
     home_close(&home);
 }
 
@@ -152,7 +125,7 @@ TEST(slots_that_were_held_are_not_held_by_a_copy)
     EXPECT_PRINTED(STDERR_FILENO, good = put(&home, DEED_KNOWN, "?", "bad"),
                    ": left out");
     assert_true(good);
-    expect_file(&home, "bad", NULL);
+    home_expect(home.dir, "bad", NULL);
     assert_int_equal(CHECK_DAMAGED, home.check.tool.status);
     buf_free(&text);
     mem_free(holdings);
@@ -166,8 +139,8 @@ TEST(a_text_of_more_than_16_mib_is_not_read)
     bool good = true;
 
     home_open(&home);
-    put_file(&home, "from", "");
-    memcpy(from, home.path, sizeof(from));
+    home_put(home.dir, "from", "");
+    memcpy(from, at(&home, "from"), sizeof(from));
     assert_int_equal(0, truncate(from, CHECK_BESIDE_TEXT_MAX + 1));
     EXPECT_PRINTED(STDERR_FILENO,
                    good = check_beside_copy_text(&home.made, DEED_SECRET, from,
@@ -175,7 +148,7 @@ TEST(a_text_of_more_than_16_mib_is_not_read)
                    "cannot be read: File too large");
     assert_false(good);
     assert_int_equal(CHECK_UNREADABLE, home.check.tool.status);
-    expect_file(&home, "to", NULL);
+    home_expect(home.dir, "to", NULL);
     home_close(&home);
 }
 
@@ -190,24 +163,24 @@ TEST(a_directory_is_copied_as_the_list_of_files_says)
     memcpy(from, home.path, sizeof(from));
     assert_int_equal(0, mkdir(at(&home, "to"), 0700));
     assert_int_equal(0, mkdir(at(&home, "from/hash-secrets"), 0700));
-    put_file(&home, "from/hash-secrets/0123456789abcdef", "secret");
-    put_file(&home, "from/hash-secrets/.hidden", "x");
-    put_file(&home, "from/users.acl", "user a on\n");
-    put_file(&home, "from/rewritten.conf", "port 1\n");
-    put_file(&home, "from/merge.state", "state");
-    put_file(&home, "from/lock", "");
-    put_file(&home, "from/notes", "mine");
+    home_put(home.dir, "from/hash-secrets/0123456789abcdef", "secret");
+    home_put(home.dir, "from/hash-secrets/.hidden", "x");
+    home_put(home.dir, "from/users.acl", "user a on\n");
+    home_put(home.dir, "from/rewritten.conf", "port 1\n");
+    home_put(home.dir, "from/merge.state", "state");
+    home_put(home.dir, "from/lock", "");
+    home_put(home.dir, "from/notes", "mine");
     home.made.fills = true;
     EXPECT_PRINTED(STDERR_FILENO,
                    good = check_beside_copy(&home.made, from, at(&home, "to"),
                                             check_beside_restore),
                    "/to/users.acl: has the users, if the option aclfile names");
     assert_true(good);
-    expect_file(&home, "to/users.acl", "user a on\n");
-    expect_file(&home, "to/rewritten.conf", "port 1\n");
-    expect_file(&home, "to/hash-secrets/0123456789abcdef", "secret");
-    expect_file(&home, "to/hash-secrets/.hidden", NULL);
-    expect_file(&home, "to/lock", NULL);
-    expect_file(&home, "to/notes", NULL);
+    home_expect(home.dir, "to/users.acl", "user a on\n");
+    home_expect(home.dir, "to/rewritten.conf", "port 1\n");
+    home_expect(home.dir, "to/hash-secrets/0123456789abcdef", "secret");
+    home_expect(home.dir, "to/hash-secrets/.hidden", NULL);
+    home_expect(home.dir, "to/lock", NULL);
+    home_expect(home.dir, "to/notes", NULL);
     home_close(&home);
 }

@@ -31,17 +31,6 @@ path_of(const struct home *home, const char *name, char path[CHECK_PATH_MAX])
 }
 
 static void
-put(const struct home *home, const char *name, const char *text)
-{
-    char path[CHECK_PATH_MAX];
-    FILE *file = fopen(path_of(home, name, path), "w");
-
-    assert_non_null(file);
-    assert_int_equal(strlen(text), fwrite(text, 1, strlen(text), file));
-    assert_int_equal(0, fclose(file));
-}
-
-static void
 put_dir(const struct home *home, const char *name)
 {
     char path[CHECK_PATH_MAX];
@@ -85,7 +74,7 @@ TEST(the_first_bytes_decide_and_then_the_name)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         enum check_kind kind = CHECK_KIND_DATA;
 
-        put(&home, rows[i].name, rows[i].bytes);
+        home_put(home.dir, rows[i].name, rows[i].bytes);
         assert_true(check_file_kind(&home.check,
                                     path_of(&home, rows[i].name, path), &kind));
         assert_int_equal(rows[i].kind, kind);
@@ -102,7 +91,7 @@ TEST(a_directory_with_a_file_of_a_journal_is_one)
     home_open(&home);
     assert_true(check_file_kind(&home.check, home.dir, &kind));
     assert_int_equal(CHECK_KIND_DATA, kind);
-    put(&home, "base-1", "");
+    home_put(home.dir, "base-1", "");
     assert_true(check_file_kind(&home.check, home.dir, &kind));
     assert_int_equal(CHECK_KIND_JOURNAL, kind);
     EXPECT_REFUSED(
@@ -123,21 +112,21 @@ TEST(a_data_directory_lists_its_snapshots_and_one_journal)
     home_open(&home);
     EXPECT_REFUSED(&home, check_file_list(&home.check, home.dir, &data),
                    "holds neither a snapshot nor a journal", CHECK_UNREADABLE);
-    put(&home, ".hidden.snapshot", "");
-    put(&home, "x.snapshot.tmp", "BLMYSNAP");
-    put(&home, "old.stale-1", "BLMYSNAP");
-    put(&home, "notes", "nothing");
+    home_put(home.dir, ".hidden.snapshot", "");
+    home_put(home.dir, "x.snapshot.tmp", "BLMYSNAP");
+    home_put(home.dir, "old.stale-1", "BLMYSNAP");
+    home_put(home.dir, "notes", "nothing");
     EXPECT_REFUSED(&home, check_file_list(&home.check, home.dir, &data),
                    "holds neither", CHECK_UNREADABLE);
-    put(&home, "a.snapshot", "");
+    home_put(home.dir, "a.snapshot", "");
     put_dir(&home, "log");
-    put(&home, "log/incr-1", "");
+    home_put(home.dir, "log/incr-1", "");
     assert_true(check_file_list(&home.check, home.dir, &data));
     assert_int_equal(1, data.count);
     assert_string_equal("a.snapshot", data.snapshots[0]);
     assert_string_equal("log", data.journal);
     put_dir(&home, "log2");
-    put(&home, "log2/incr-1", "");
+    home_put(home.dir, "log2/incr-1", "");
     EXPECT_REFUSED(&home, check_file_list(&home.check, home.dir, &data),
                    "holds two journals", CHECK_USAGE);
     home_remove(home.dir);
@@ -152,11 +141,11 @@ TEST(more_snapshots_than_fit_are_a_mistake)
     home_open(&home);
     for (unsigned i = 0; i < CHECK_SNAPSHOTS_MAX; i++) {
         (void)snprintf(name, sizeof(name), "%u.snapshot", i);
-        put(&home, name, "");
+        home_put(home.dir, name, "");
     }
     assert_true(check_file_list(&home.check, home.dir, &data));
     assert_int_equal(CHECK_SNAPSHOTS_MAX, data.count);
-    put(&home, "more.snapshot", "");
+    home_put(home.dir, "more.snapshot", "");
     EXPECT_REFUSED(&home, check_file_list(&home.check, home.dir, &data),
                    "holds too many snapshots", CHECK_USAGE);
     home_remove(home.dir);
@@ -207,7 +196,7 @@ TEST(a_page_that_cannot_be_read_counts_as_zeros)
     int fd = -1;
 
     home_open(&home);
-    put(&home, "x", "abc");
+    home_put(home.dir, "x", "abc");
     assert_true(check_file_open(&home.check, path_of(&home, "x", path), &fd));
     assert_true(check_file_map(&home.check, fd, 3, path, &map));
     assert_int_equal('a' + 'b' + 'c', sum_bytes(map.bytes));

@@ -45,18 +45,6 @@ at(struct home *home, const char *name)
     return home->path;
 }
 
-static void
-expect_text(struct home *home, const char *name, const char *wanted)
-{
-    char text[64];
-    FILE *file = fopen(at(home, name), "r");
-
-    assert_non_null(file);
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    assert_int_equal(0, fclose(file));
-    assert_string_equal(wanted, text);
-}
-
 TEST(texts_are_new_files_for_their_owner_alone)
 {
     struct home home;
@@ -65,7 +53,7 @@ TEST(texts_are_new_files_for_their_owner_alone)
 
     home_open(&home);
     assert_true(check_make_text(&home.made, at(&home, "x"), slice_lit("abc")));
-    expect_text(&home, "x", "abc");
+    home_expect(home.dir, "x", "abc");
     assert_int_equal(0, stat(home.path, &status));
     assert_int_equal(0600, status.st_mode & 07777);
     EXPECT_PRINTED(
@@ -74,7 +62,7 @@ TEST(texts_are_new_files_for_their_owner_alone)
         "x: exists already; nothing was written");
     assert_false(good);
     assert_int_equal(CHECK_USAGE, home.check.tool.status);
-    expect_text(&home, "x", "abc");
+    home_expect(home.dir, "x", "abc");
     EXPECT_PRINTED(STDERR_FILENO,
                    good = check_make_dir(&home.made, at(&home, "no/dir")),
                    "cannot be made: No such file");
@@ -102,8 +90,8 @@ TEST(links_are_made_where_they_can_be_and_copies_elsewhere)
     assert_int_not_equal(first.st_ino, copy.st_ino);
     assert_true(check_make_copy(&home.made, fd, 2, "x", at(&home, "part")));
     file_close(fd);
-    expect_text(&home, "copy", "abc");
-    expect_text(&home, "part", "ab");
+    home_expect(home.dir, "copy", "abc");
+    home_expect(home.dir, "part", "ab");
     home_close(&home);
 }
 
@@ -210,11 +198,11 @@ TEST(a_failure_removes_everything_that_was_made)
     assert_false(make_all(&home, false));
     assert_int_equal(-1, access(at(&home, "out"), F_OK));
     assert_true(make_all(&home, true));
-    expect_text(&home, "out/a.snapshot", "new");
+    home_expect(home.dir, "out/a.snapshot", "new");
     EXPECT_PRINTED(STDERR_FILENO, good = make_all(&home, true),
                    "out: exists already; nothing was written");
     assert_false(good);
-    expect_text(&home, "out/a.snapshot", "new");
+    home_expect(home.dir, "out/a.snapshot", "new");
     home_close(&home);
 }
 

@@ -18,20 +18,6 @@ struct home {
 };
 
 static void
-put(const char *dir, const char *name, const char *text)
-{
-    char path[CHECK_PATH_MAX];
-    FILE *file;
-
-    (void)snprintf(path, sizeof(path), "%.2000s/%.2000s", dir, name);
-    file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(0, fclose(file));
-    assert_int_equal(0, chmod(path, 0600));
-}
-
-static void
 home_open(struct home *home)
 {
     *home = (struct home){ .dir = "/tmp/check-outer-XXXXXX",
@@ -57,25 +43,6 @@ home_close(struct home *home)
     home_remove(home->dir);
 }
 
-static void
-expect_text(const char *dir, const char *name, const char *wanted)
-{
-    char path[CHECK_PATH_MAX];
-    char text[256];
-    FILE *file;
-
-    (void)snprintf(path, sizeof(path), "%.2000s/%s", dir, name);
-    file = fopen(path, "r");
-    if (wanted == NULL) {
-        assert_null(file);
-        return;
-    }
-    assert_non_null(file);
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    assert_int_equal(0, fclose(file));
-    assert_string_equal(wanted, text);
-}
-
 /* Copies what a configuration of this option names, and prints cards. */
 static bool
 copy(struct home *home, const char *option, struct capture *output)
@@ -84,7 +51,7 @@ copy(struct home *home, const char *option, struct capture *output)
     bool good;
 
     (void)snprintf(text, sizeof(text), "[security]\n%s\n", option);
-    put(home->dir, "conf", text);
+    home_put(home->dir, "conf", text);
     home->check.config = home->conf;
     assert_true(
         check_outer_read(&home->check, home->conf, home->data, &home->options));
@@ -115,10 +82,10 @@ TEST(users_are_copied_under_a_name_of_the_backup)
     char option[256];
 
     home_open(&home);
-    put(home.dir, "my-users", "user a on\n");
+    home_put(home.dir, "my-users", "user a on\n");
     (void)snprintf(option, sizeof(option), "aclfile = %s/my-users", home.dir);
     assert_true(copy(&home, option, &output));
-    expect_text(home.out, "aclfile.acl", "user a on\n");
+    home_expect(home.out, "aclfile.acl", "user a on\n");
     assert_contains(output.text, "copied_to          aclfile.acl\n");
     home_close(&home);
 }
@@ -130,11 +97,11 @@ TEST(users_in_the_data_directory_are_copied_with_it)
     char option[256];
 
     home_open(&home);
-    put(home.data, "my.acl", "user a on\n");
+    home_put(home.data, "my.acl", "user a on\n");
     (void)snprintf(option, sizeof(option), "aclfile = %s/data/my.acl",
                    home.dir);
     assert_true(copy(&home, option, &output));
-    expect_text(home.out, "aclfile.acl", NULL);
+    home_expect(home.out, "aclfile.acl", NULL);
     assert_null(strstr(output.text, "my.acl"));
     home_close(&home);
 }
@@ -147,10 +114,10 @@ TEST(without_secrets_users_are_said_to_be_missing)
 
     home_open(&home);
     home.check.without_secrets = true;
-    put(home.dir, "my-users", "user a on\n");
+    home_put(home.dir, "my-users", "user a on\n");
     (void)snprintf(option, sizeof(option), "aclfile = %s/my-users", home.dir);
     assert_true(copy(&home, option, &output));
-    expect_text(home.out, "aclfile.acl", NULL);
+    home_expect(home.out, "aclfile.acl", NULL);
     assert_contains(output.text, "note               not included\n");
     buf_append(&home.check.omitted, "", 1);
     assert_contains(home.check.omitted.data, "aclfile /tmp/check-outer-");
@@ -165,7 +132,7 @@ TEST(a_secret_joins_the_folder_and_a_bad_one_is_a_failure)
     bool good = true;
 
     home_open(&home);
-    put(home.dir, "my-secret", "too short\n");
+    home_put(home.dir, "my-secret", "too short\n");
     (void)snprintf(option, sizeof(option), "hash-secret-file = %s/my-secret",
                    home.dir);
     EXPECT_PRINTED(STDERR_FILENO, good = copy(&home, option, &output),
@@ -173,7 +140,7 @@ TEST(a_secret_joins_the_folder_and_a_bad_one_is_a_failure)
     assert_false(good);
     assert_int_equal(CHECK_UNREADABLE, home.check.tool.status);
     conf_fini(&home.options);
-    put(home.dir, "my-secret", "00112233445566778899aabbccddeeff\n");
+    home_put(home.dir, "my-secret", "00112233445566778899aabbccddeeff\n");
     assert_true(copy(&home, option, &output));
     assert_contains(output.text, "copied_to          hash-secrets/");
     home_close(&home);
@@ -185,13 +152,13 @@ TEST(rewritten_options_win_and_a_bad_file_is_a_failure)
     bool good = true;
 
     home_open(&home);
-    put(home.dir, "conf", "[network]\nport = 1\n");
-    put(home.data, "rewritten.conf", "[network]\nport = 2\n");
+    home_put(home.dir, "conf", "[network]\nport = 1\n");
+    home_put(home.data, "rewritten.conf", "[network]\nport = 2\n");
     assert_true(
         check_outer_read(&home.check, home.conf, home.data, &home.options));
     assert_int_equal(2, home.options.port);
     conf_fini(&home.options);
-    put(home.data, "rewritten.conf", "[network]\nport = many\n");
+    home_put(home.data, "rewritten.conf", "[network]\nport = many\n");
     EXPECT_PRINTED(STDERR_FILENO,
                    good = check_outer_read(&home.check, home.conf, home.data,
                                            &home.options),

@@ -15,19 +15,6 @@ struct picked {
 };
 
 static void
-put(const char *dir, const char *name, const char *text)
-{
-    char path[CHECK_PATH_MAX];
-    FILE *file;
-
-    (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-    file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(0, fclose(file));
-}
-
-static void
 put_dir(const char *dir, const char *name)
 {
     char path[CHECK_PATH_MAX];
@@ -77,10 +64,10 @@ TEST(files_are_what_they_are_and_others_are_a_mistake)
     char dir[] = "/tmp/check-pick-XXXXXX";
 
     home_make(dir);
-    put(dir, "s", "BLMYSNAP");
-    put(dir, "incr-1", "#BLOOMERY JOURNAL 1");
-    put(dir, "manifest", "bloomery-journal 1");
-    put(dir, "other", "text");
+    home_put(dir, "s", "BLMYSNAP");
+    home_put(dir, "incr-1", "#BLOOMERY JOURNAL 1");
+    home_put(dir, "manifest", "bloomery-journal 1");
+    home_put(dir, "other", "text");
     expect_picked(dir, "s", CHECK_KIND_SNAPSHOT, "s");
     expect_picked(dir, "incr-1", CHECK_KIND_INCREMENT, "incr-1");
     expect_refused(dir, "manifest", "its directory may be one", CHECK_USAGE);
@@ -96,9 +83,9 @@ TEST(a_directory_has_one_state_or_nobody_knows_which)
     home_make(dir);
     expect_refused(dir, "", "neither a snapshot nor a journal",
                    CHECK_UNREADABLE);
-    put(dir, "a.snapshot", "BLMYSNAP");
+    home_put(dir, "a.snapshot", "BLMYSNAP");
     expect_picked(dir, "", CHECK_KIND_SNAPSHOT, "a.snapshot");
-    put(dir, "b.snapshot", "BLMYSNAP");
+    home_put(dir, "b.snapshot", "BLMYSNAP");
     expect_refused(dir, "", "holds several snapshots", CHECK_USAGE);
     home_remove(dir);
 }
@@ -109,10 +96,10 @@ TEST(of_damaged_states_nobody_knows_which_is_newer)
 
     home_make(dir);
     put_dir(dir, "log");
-    put(dir, "log/base-1", "");
+    home_put(dir, "log/base-1", "");
     expect_picked(dir, "", CHECK_KIND_JOURNAL, "log");
-    put(dir, "a.snapshot", "BLMYSNAP");
-    put(dir, "log/manifest", "damaged");
+    home_put(dir, "a.snapshot", "BLMYSNAP");
+    home_put(dir, "log/manifest", "damaged");
     expect_refused(dir, "", "/log: nobody knows how new it is", CHECK_USAGE);
     home_remove(dir);
 }

@@ -112,21 +112,6 @@ expect_refused(const char *bytes, size_t len, const char *text)
     assert_int_equal(CHECK_DAMAGED, unpacking.check.tool.status);
 }
 
-static void
-expect_file(const char *dir, const char *name, const char *wanted)
-{
-    char path[128];
-    char text[128];
-    FILE *file;
-
-    (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-    file = fopen(path, "r");
-    assert_non_null(file);
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    assert_int_equal(0, fclose(file));
-    assert_string_equal(wanted, text);
-}
-
 TEST(an_archive_comes_back_file_for_file)
 {
     struct unpacking unpacking;
@@ -136,9 +121,9 @@ TEST(an_archive_comes_back_file_for_file)
     unpack(&unpacking, archive.bytes, archive.len);
     assert_string_equal("", unpacking.printed);
     assert_true(unpacking.good);
-    expect_file(unpacking.dir, "a.snapshot", "BLMYSNAP snapshot");
-    expect_file(unpacking.dir, "log/incr-1", "increment");
-    expect_file(unpacking.dir, "users.acl", "user a on\n");
+    home_expect(unpacking.dir, "a.snapshot", "BLMYSNAP snapshot");
+    home_expect(unpacking.dir, "log/incr-1", "increment");
+    home_expect(unpacking.dir, "users.acl", "user a on\n");
     home_remove(unpacking.dir);
 }
 

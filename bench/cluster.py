@@ -10,6 +10,7 @@
 # processor, so the median of the waits is what is compared with a mark.
 """Measure servers beside the nodes of a cluster."""
 
+import contextlib
 import os
 import random
 import statistics
@@ -32,6 +33,7 @@ PIPELINES = (1, 16, 100)
 KEYS = 800              # of MOVED, each in another slot
 LARGE_ITEMS = 250_000   # of one filter, with 0.45 MB: below 10 MB a slot with 20
 FILTERS_A_SLOT = 20
+FULL_A_SLOT = 22        # of these filters, full: 1.09 GB in 100 slots
 
 
 def kinds():
@@ -177,6 +179,22 @@ def fill(made, moving, filters):
     return total
 
 
+def carry(made, moving, to, watched):
+    """Move slots. Return the longest wait of clients of some, and how long it took,
+    both in ms."""
+    with contextlib.ExitStack() as stack:
+        adders = [stack.enter_context(Adder(made, slot)) for slot in watched]
+        began = time.monotonic()
+        if made.kind == "valkey":
+            made.migrate(slots.ranges_of(moving), to)
+        else:
+            made.reshard(moving, to)
+        made.wait_settled()
+        made.wait_served()
+        took = (time.monotonic() - began) * 1000
+        return max(adder.longest_ms(began) for adder in adders), took
+
+
 def move(bench, made, count, filters):
     """Move slots there and back, and measure how long clients of the first wait."""
     moving = list(range(100, 100 + count))
@@ -185,16 +203,9 @@ def move(bench, made, count, filters):
     home = made.owner(moving[0])
     ends = [next(p for p in made.primaries() if p is not home), home]
     for to in ends * bench.pairs(5, 1):
-        with Adder(made, moving[0]) as adder:
-            began = time.monotonic()
-            if made.kind == "valkey":
-                made.migrate(slots.ranges_of(moving), to)
-            else:
-                made.reshard(moving, to)
-            made.wait_settled()
-            made.wait_served()
-            whole.append((time.monotonic() - began) * 1000)
-            waits.append(adder.longest_ms(began))
+        waited, took = carry(made, moving, to, moving[:1])
+        waits.append(waited)
+        whole.append(took)
     text, median = describe(waits)
     if count == 1 and filters:
         persist.answer(f"Beside {made.kind}, a client waits {median:.0f} ms for the "
@@ -213,7 +224,41 @@ def cut(bench, made):
                 move(bench, made, 100, 0), move(bench, made, 100, 1)])
 
 
-STEPS = {"moved": moved, "failover": failover, "cut": cut}
+def fill_full(made, moving, filters):
+    """Put copies of a full filter into slots. Return their bytes."""
+    with made.client(seconds=60) as client:
+        def call(key, *words):
+            return client.call(key, *words)[0]
+
+        first = slots.key_in(moving[0], "full")
+        call(first, "BF.RESERVE", first, "0.001", LARGE_ITEMS)
+        for at in range(0, LARGE_ITEMS, 5000):
+            call(first, "BF.MADD", first, *map(str, range(at, at + 5000)))
+        size, dump = call(first, "BF.INFO", first, "SIZE"), call(first, "DUMP", first)
+        call(first, "DEL", first)
+        for slot in moving:
+            for number in range(filters):
+                key = slots.key_in(slot, f"full{number}")
+                reply = call(key, "RESTORE", key, 0, dump)
+                assert reply == b"OK", reply
+    return size * filters * len(moving)
+
+
+def full(bench, made):
+    """Move 100 slots with a gigabyte, and measure the waits of three clients."""
+    moving = list(range(100, 200))
+    size = fill_full(made, moving, 1 if bench.quick else FULL_A_SLOT)
+    home = made.owner(moving[0])
+    ends = [next(p for p in made.primaries() if p is not home), home]
+    moves = [carry(made, moving, to, moving[::49])
+             for to in ends * bench.pairs(5, 1)]
+    text, _ = describe([waited for waited, _ in moves])
+    return say(f"  {made.kind}: wait for 100 slots with {size / 1e6:.0f} MB, ms", text,
+               "", None, f"{len(moves)} moves of "
+               f"{statistics.median(took for _, took in moves):.0f} ms")
+
+
+STEPS = {"moved": moved, "failover": failover, "cut": cut, "full": full}
 
 
 def part(step):

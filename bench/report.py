@@ -138,7 +138,8 @@ without one, in pairs. `bench/replication.py` also measures a full
 synchronization, which takes too long for this report.""",
         "What does a replica cost?"),
     "cluster": Part(
-        "Beside a cluster", ["cluster.py", "--build", "{build}"], 300, [], [],
+        "Beside a cluster",
+        ["cluster.py", "--build", "{build}", "moved", "failover", "cut"], 300, [], [],
         """Six nodes of a cluster with a server beside each. A client that the
 server sends elsewhere costs what a PING costs. The waits are those of a client
 that adds one item after the other to a filter of a slot that moves, or whose

@@ -160,9 +160,8 @@ take_address(struct local_sentinel *sentinel, struct slice reply)
     }
     host = resp_text(host);
     port = resp_text(port);
-    if (host.len == 0 || host.data[0] == '/' || /* a socket of this machine */
-        host.len >= sizeof(sentinel->host) || port.len == 0 ||
-        port.len >= sizeof(sentinel->port)) {
+    if (!is_dialable(host, sizeof(sentinel->host)) ||
+        !is_dialable(port, sizeof(sentinel->port))) {
         return false;
     }
     if (!slice_equal(host, slice_of(sentinel->host)) ||

@@ -132,19 +132,6 @@ TEST(a_sentinel_names_the_primary)
     end(&fix);
 }
 
-TEST(a_sentinel_does_not_name_a_path)
-{
-    struct fixture fix;
-    int fd;
-
-    begin(&fix, "");
-    fd = meet(&fix, 0, QUESTION);
-    answer(&fix, fd, "*2\r\n$6\r\n/run/x\r\n$1\r\n9\r\n");
-    assert_int_equal(fix.sentinel.named, 0);
-    (void)close(fd);
-    end(&fix);
-}
-
 TEST(a_sentinel_gets_the_login_that_it_asks_for)
 {
     struct fixture fix;

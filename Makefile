@@ -445,6 +445,10 @@ check: deps-check lint format-check docs-check abi-check units-check $(PEERS) ##
 	$(MAKE) MODE=tsan WERROR=1 TESTFLAGS="$(TSAN_TESTS)" test
 	$(MAKE) pins
 
+arm64: ## Run the unit tests for arm64 by qemu-user, as root: make arm64 [ROOM="base core"]
+	@tests/deps mmdebstrap qemu-user-static
+	tests/arm64 $(ROOM)
+
 units-check: build/systemd/bloomery@.service ## Check the systemd units with systemd-analyze
 	@mkdir -p build/systemd/installed
 	@cp $(foreach f,$(UNITS),$(firstword $(subst :, ,$f))) build/systemd/installed
@@ -591,7 +595,7 @@ lint: $(STAMP) ## Check layers, mirrored tests, names of forbidden calls, clang-
 	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
 	  -std=c11 -D_GNU_SOURCE -Isrc -Iinclude -I$(dir $(STAMP)) \
 	  -Xclang -analyzer-config -Xclang max-nodes=$(NODES)
-	shellcheck .ci/run packaging/release/* packaging/debian/bloomery-server.postinst packaging/debian/tests/removes packaging/debian/tests/serves tests/abi tests/circles tests/connected tests/coverage tests/debian tests/deps tests/lint tests/packages tests/peers tests/rpm tests/units tests/unused packaging/completion/bloomery.bash
+	shellcheck .ci/run packaging/release/* packaging/debian/bloomery-server.postinst packaging/debian/tests/removes packaging/debian/tests/serves tests/abi tests/arm64 tests/circles tests/connected tests/coverage tests/debian tests/deps tests/lint tests/packages tests/peers tests/rpm tests/units tests/unused packaging/completion/bloomery.bash
 	$(PYTHON) -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py
 
 format: ## Format all C files
@@ -678,11 +682,11 @@ clean: ## Remove the build; keep the data of make run
 	rm -rf build
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s%s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s%s\n", $$1, $$2 }' Makefile
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo demo-cluster versions container release deps-release deb deb-packages deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check package-check test check model converse crash replicas stops states power-loss out-of-memory simulate simulate-cluster walk handovers crossings failovers local-rounds cluster pins clients fuzz coverage bench bench-all plots lint format units-check rpm deps-rpm wheel deps-wheel \
+.PHONY: all library run demo demo-cluster versions container release deps-release deb deb-packages deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check arm64 package-check test check model converse crash replicas stops states power-loss out-of-memory simulate simulate-cluster walk handovers crossings failovers local-rounds cluster pins clients fuzz coverage bench bench-all plots lint format units-check rpm deps-rpm wheel deps-wheel \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

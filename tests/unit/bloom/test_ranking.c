@@ -15,6 +15,17 @@ step(struct rig *rig, struct ranking *ranking)
     ranking_step(ranking, rig->service.keyspace, 0, clock_wall_ms());
 }
 
+/* A step may end early on a busy machine. */
+static void
+finish_round(struct rig *rig, struct ranking *ranking)
+{
+    uint64_t rounds = ranking->rounds;
+
+    while (ranking->rounds == rounds) {
+        step(rig, ranking);
+    }
+}
+
 __attribute__((format(printf, 2, 3))) static void
 run(struct rig *rig, const char *format, ...)
 {
@@ -42,10 +53,10 @@ TEST(ranking_of_nothing_is_complete_and_empty)
     struct rig *rig = rig_new();
     struct ranking ranking = { 0 };
 
-    step(rig, &ranking);
+    finish_round(rig, &ranking);
     assert_int_equal(1, ranking.rounds);
     assert_int_equal(0, ranking.biggest.count + ranking.fullest.count);
-    step(rig, &ranking);
+    finish_round(rig, &ranking);
     assert_int_equal(2, ranking.rounds);
     rig_free(rig);
 }
@@ -63,7 +74,7 @@ TEST(ranking_finds_the_biggest_and_the_fullest)
         run(rig, "BF.ADD full %u", i);
     }
     run_text(rig, "SELECT 0; BF.MADD size3 a b c d e", false);
-    step(rig, &ranking);
+    finish_round(rig, &ranking);
     assert_int_equal(1, ranking.rounds);
     assert_int_equal(21, ranking.seen);
     assert_int_equal(RANKING_TOP, ranking.biggest.count);
@@ -89,15 +100,15 @@ TEST(ranking_follows_changes_of_what_is_on_a_board)
     struct ranking ranking = { 0 };
 
     run_text(rig, "BF.RESERVE a 0.01 1000; BF.RESERVE b 0.01 2000", false);
-    step(rig, &ranking);
+    finish_round(rig, &ranking);
     expect_name(&ranking.biggest, 0, "b");
     run_text(rig, "DEL b; BF.ADD a x", false);
-    step(rig, &ranking);
+    finish_round(rig, &ranking);
     assert_int_equal(1, ranking.biggest.count);
     expect_name(&ranking.biggest, 0, "a");
     assert_int_equal(1, ranking.biggest.filter[0].items);
     run_text(rig, "FLUSHALL", false);
-    step(rig, &ranking);
+    finish_round(rig, &ranking);
     assert_int_equal(0, ranking.biggest.count + ranking.fullest.count);
     rig_free(rig);
 }
@@ -142,7 +153,7 @@ TEST(ranking_leaves_out_long_names_and_expired_filters)
     assert_int_equal(0, ranking.biggest.count);
     (void)snprintf(text, sizeof(text), "BF.ADD %0*d x", RANKING_NAME_MAX, 0);
     run_text(rig, text, false);
-    step(rig, &ranking);
+    finish_round(rig, &ranking);
     assert_int_equal(2, ranking.biggest.count);
     rig_free(rig);
 }
@@ -157,7 +168,7 @@ TEST(ranking_measures_no_filter_of_very_many_layers)
     for (unsigned i = 0; i < 200; i++) {
         run(rig, "BF.ADD k %u", i);
     }
-    step(rig, &ranking);
+    finish_round(rig, &ranking);
     assert_int_equal(1, ranking.biggest.count);
     assert_true(ranking.biggest.filter[0].layers > 100);
     assert_true(ranking.biggest.filter[0].rate < 0);
@@ -172,9 +183,9 @@ TEST(a_filter_has_one_number_on_both_boards_and_no_other_has_it)
     for (int i = 0; i < 40; i++) {
         run(rig, "BF.RESERVE k%d 0.01 %d", i, 100 + 37 * i % 400);
         run(rig, "BF.MADD k%d a b c d e f g h", i);
-        step(rig, &ranking);
+        finish_round(rig, &ranking);
     }
-    step(rig, &ranking);
+    finish_round(rig, &ranking);
     assert_int_equal(ranking.biggest.count, RANKING_TOP);
     for (unsigned i = 0; i < RANKING_TOP; i++) {
         const struct ranking_filter *a = &ranking.biggest.filter[i];
@@ -212,25 +223,25 @@ TEST(chosen_filters_are_those_that_match_and_are_there)
     run(rig, "BF.RESERVE user:a 0.01 100");
     run(rig, "BF.RESERVE user:b 0.01 100 NONSCALING");
     run(rig, "BF.RESERVE other 0.01 100");
-    step(rig, &ranking);
+    finish_round(rig, &ranking);
     assert_int_equal(ranking.chosen.count, 0);
     ranking_choose(&ranking, "user:*");
-    step(rig, &ranking);
+    finish_round(rig, &ranking);
     assert_int_equal(ranking.chosen.count, 2);
     assert_true(has_chosen(&ranking, "user:a"));
     run(rig, "BF.ADD user:b x");
     run(rig, "DEL user:a");
-    step(rig, &ranking);
+    finish_round(rig, &ranking);
     assert_int_equal(ranking.chosen.count, 1);
     assert_int_equal(ranking.chosen.filter[0].items, 1);
     assert_false(ranking.chosen.filter[0].scaling);
     assert_true(ranking.chosen.filter[0].rate >= 0);
     ranking_choose(&ranking, "o*");
     assert_int_equal(ranking.chosen.count, 0);
-    step(rig, &ranking);
+    finish_round(rig, &ranking);
     assert_true(has_chosen(&ranking, "other"));
     ranking_fini(&ranking);
-    step(rig, &ranking);
+    finish_round(rig, &ranking);
     assert_int_equal(ranking.chosen.count, 0);
     rig_free(rig);
 }

@@ -26,6 +26,10 @@ uint32_t cmd_bf_exists_many(struct request *req, const struct slice *argv,
 void cmd_bf_ahead(const struct entry *entry, const struct slice *argv,
                   size_t argc);
 
+/* The .touch of commands with a key and items. */
+bool cmd_bf_touch(const struct entry *entry, const struct slice *items,
+                  size_t count);
+
 /* The .prepare of RESTORE, COPY and BF.MERGE: prepare.h. */
 bool prepare_restore(struct request *req);
 bool prepare_load(struct request *req);

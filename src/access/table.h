@@ -36,6 +36,11 @@ struct entry;
 typedef void (*command_ahead_fn)(const struct entry *entry,
                                  const struct slice *argv, size_t argc);
 
+/* Has the kernel clear the pages that adds of these items will write. Under the
+ * key's lock. Returns false if the entry's filter has no untouched pages. */
+typedef bool (*command_touch_fn)(const struct entry *entry,
+                                 const struct slice *items, size_t count);
+
 /* In the order in which COMMAND INFO lists them. */
 enum command_flag {
     CMD_WRITE = 1 << 0,
@@ -189,6 +194,7 @@ struct command {
     command_many_fn known;
     command_ready_fn ready;     /* of rows with .many; NULL: there is nothing */
     command_ahead_fn ahead;     /* NULL: it reads no lines, or cannot tell */
+    command_touch_fn touch;     /* NULL: it adds no items to one key */
     command_prepare_fn prepare; /* NULL: there is nothing */
     unsigned id;                /* enum command_id */
     int arity;                  /* name included; negative: at least */

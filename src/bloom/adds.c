@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bloom/adds.h"
 
+#include "access/handlers.h"
 #include "base/mem.h"
 #include "bloom/pairs.h"
 #include "engine/execute.h"
@@ -119,6 +120,25 @@ adds_touch(struct request *req, struct bloom_insert *insert)
     return touching == NULL || bloom == NULL
                ? OK
                : touch_some(req, bloom, insert, &touching->at);
+}
+
+/* Of a BF.INSERT, words that are no items only cost pages more. */
+bool
+cmd_bf_touch(const struct entry *entry, const struct slice *items, size_t count)
+{
+    const struct bloom *bloom = &entry->bloom;
+    struct bloom_hash hashes[BLOOM_BATCH_MAX];
+
+    if (bloom_make_is_unready(bloom) || !bloom_is_fresh(bloom)) {
+        return false;
+    }
+    for (size_t at = 0; at < count; at += BLOOM_BATCH_MAX) {
+        size_t left = count - at;
+
+        hash_batch(bloom, items + at,
+                   left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX, hashes);
+    }
+    return true;
 }
 
 /* ---- effects of new items ------------------------------------------------ */

@@ -20,11 +20,12 @@ struct upstream {
     struct replica *replica;
     unsigned keepalive_s; /* options in force */
     bool uses_tls;
-    struct link *link;           /* NULL: none */
-    uint64_t number;             /* the state machine's name of it */
-    uint64_t id;                 /* for CLIENT LIST */
-    unsigned secrets_lacking;    /* of those that the server has */
-    bool waits_for_room;         /* in the journal or the transfer */
+    struct link *link;        /* NULL: none */
+    uint64_t number;          /* the state machine's name of it */
+    uint64_t id;              /* for CLIENT LIST */
+    unsigned secrets_lacking; /* of those that the server has */
+    bool waits_for_room;      /* in the journal or the transfer, or for clients'
+                                 turn on the loop */
     struct wire_answer arriving; /* the state that the snapshot is to be */
     struct transfer *transfer;   /* NULL: none is loaded */
     bool complete;               /* the snapshot's last byte has come */

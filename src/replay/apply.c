@@ -19,6 +19,7 @@
 
 struct apply {
     struct obey obey;
+    struct pages pages;
 };
 
 struct apply *
@@ -39,6 +40,7 @@ apply_free(struct apply *apply)
 {
     if (apply != NULL) {
         obey_fini(&apply->obey);
+        pages_fini(&apply->pages);
         mem_free(apply);
     }
 }
@@ -47,6 +49,15 @@ bool
 apply_needs_world(struct apply *apply, struct slice commands)
 {
     return obey_needs_world(&apply->obey, commands);
+}
+
+bool
+apply_clears(struct apply *apply, struct slice commands, uint64_t sequence)
+{
+    const struct obey *obey = &apply->obey;
+
+    return !obey->is_long || pages_clear(&apply->pages, obey->worker,
+                                         obey->session.db, commands, sequence);
 }
 
 /* Refuses a group that ends inside a transaction: a log never splits one

@@ -22,6 +22,11 @@ void apply_free(struct apply *apply);
  * SWAPDB). */
 bool apply_needs_world(struct apply *apply, struct slice commands);
 
+/* Does what pages_clear() does (pages.h), if the group of the last call of
+ * apply_needs_world() is long. The caller is as for apply_group. */
+bool apply_clears(struct apply *apply, struct slice commands,
+                  uint64_t sequence);
+
 /* Executes a group, with the rules of obey_group. The caller is inside a
  * section of the gate, or has raised it if apply_needs_world, for the group and
  * its relay together, so that neither the end of a walk nor a change of the

@@ -75,13 +75,14 @@ sift(struct batch *batch, bool drops_marks, size_t *ret_bad)
 }
 
 static bool
-batch_needs_world(const struct batch *batch)
+batch_needs_world(const struct batch *batch, bool *is_long)
 {
     struct slice last = { NULL, 0 }; /* that needs no more than its keys */
 
     for (uint32_t i = 0; i < batch->count; i++) {
         const struct slice *argv = &batch->argv[batch->command[i].first];
 
+        *is_long = *is_long || batch->command[i].argc > PAGES_LONG;
         if (last.data == NULL || !slice_equal(argv[0], last)) {
             const struct command *command = command_find(argv[0]);
 
@@ -102,16 +103,19 @@ obey_needs_world(struct obey *obey, struct slice commands)
 {
     size_t begin;
     size_t at = 0;
+    bool is_long = false;
 
+    obey->is_long = false;
     do {
         begin = at;
         if (logged_fill(&obey->batch, commands, &at) != 0) {
             return false;
         }
-        if (batch_needs_world(&obey->batch)) {
+        if (batch_needs_world(&obey->batch, &is_long)) {
             return true;
         }
     } while (at > begin);
+    obey->is_long = is_long;
     return false;
 }
 

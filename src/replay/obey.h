@@ -26,6 +26,7 @@
 #include "engine/dispatch.h"
 #include "engine/service.h"
 #include "engine/session.h"
+#include "replay/pages.h"
 
 /* Open since it is embedded; obey.c owns the fields. Before the first group the
  * embedding module sets alone, silent and holds_gate of the worker. */
@@ -35,6 +36,8 @@ struct obey {
     struct session session;
     struct batch batch;
     struct buf replies;
+    bool is_long; /* the group of the last obey_needs_world() needs no world,
+                     and has a command of more than PAGES_LONG words */
 };
 
 /* index: the thread's, for the gate. */

@@ -115,6 +115,11 @@ apply_and_relay(struct replication *r, const struct wire_piece *group,
         (void)snprintf(ret_reason, reason_size, "the role has changed");
         return REPLICA_LATER; /* the link is closed next */
     }
+    if (!apply_clears(r->apply, group->value, group->sequence)) {
+        r->following.up.waits_for_room = true; /* clients have a turn first */
+        (void)uv_async_send(&r->poke);
+        return REPLICA_LATER;
+    }
     if (!apply_group(r->apply, group->value, journal_position(journal),
                      ret_reason, reason_size)) {
         return REPLICA_REFUSED;

@@ -175,6 +175,68 @@ def test_a_stalled_full_synchronization_costs_no_more_than_the_limits(start):
     wait_even(primary, replica)
 
 
+def test_long_groups_are_whole_whatever_cuts_them(start):
+    """A replica has the pages of a long command cleared in pieces. Its clients
+    see all of the items or none, although links are cut, files are written, and
+    other changes come before and behind; and also after a promotion."""
+    many, filters, rng = 10000, 4, random.Random(crash.seeds(1)[0])
+    primary, replica = start(), start(*JOURNAL)
+    proxy = start.proxy(primary)
+    follow(replica, proxy)
+    stop, seen = threading.Event(), set()
+
+    def look():
+        with replica.conn() as conn:
+            while not stop.is_set():
+                seen.update(conn.call("BF.CARD", "wide:%d" % number)
+                            for number in range(filters))
+
+    def add(number):
+        conn.send(resp.command("BF.ADD", "k", number) +
+                  resp.command("BF.MADD", "wide:%d" % number,
+                               *["%d.%d" % (number, i) for i in range(many)]) +
+                  resp.command("MULTI") + resp.command("BF.ADD", "k", "x") +
+                  resp.command("BF.MADD", "half:%d" % number, *range(many)) +
+                  resp.command("SELECT", 3) + resp.command("BF.ADD", "l", number) +
+                  resp.command("EXEC") + resp.command("SELECT", 0))
+
+    reader = threading.Thread(target=look)
+    with primary.conn() as conn:
+        for number in range(filters):
+            for name in "wide", "half":
+                conn.call("BF.RESERVE", "%s:%d" % (name, number), "0.01",
+                          5 * 10 ** 6)
+        wait_even(primary, replica)
+        reader.start()
+        try:
+            for number in range(filters - 1):
+                add(number)
+                proxy.cut_at = proxy.sent + rng.randrange(300000)
+                with replica.conn() as other:
+                    other.call(("BGSAVE", "BGREWRITEAOF")[number % 2])
+                for _ in range(9):
+                    assert not isinstance(conn.read(), resp.Error)
+                if number % 2:
+                    proxy.cut()
+                wait_even(primary, replica)
+            assert links.counts(primary)[0] == 1
+            add(filters - 1)
+            goal = proxy.sent + rng.randrange(300000)
+            wait_until(lambda: proxy.sent > goal)
+            lead(replica)
+        finally:
+            stop.set()
+            reader.join()
+    with replica.conn() as other:
+        seen.update(other.call("BF.CARD", "%s:%d" % (name, filters - 1))
+                    for name in ("wide", "half"))
+        assert other.call("BF.ADD", "k", "here") == 1
+        digest = replicas.digest(replica)
+    links.restart(replica)
+    assert replicas.digest(replica) == digest
+    assert all(card == 0 or card > many * 0.99 for card in seen), seen
+
+
 # ---- disks -----------------------------------------------------------------
 
 @pytest.mark.parametrize("policy", ["everysec", "always"])

@@ -335,6 +335,7 @@ def main():
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--quiet-seconds", type=int, default=10)
     args = parser.parse_args()
+    servers.exit_on_sigterm()
     got = {}
     for part in args.only:
         PARTS[part](args, 100 if args.quick else 1, got)

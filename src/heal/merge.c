@@ -20,6 +20,7 @@
 #include "proto/answers.h"
 #include "repl/offer.h"
 #include "repl/replica.h"
+#include "repl/wire.h"
 
 #include <errno.h>
 
@@ -146,7 +147,7 @@ handle_answer(struct merge *merge, const struct answer *answer)
 
     if (verdict == OFFER_LATER) {
         log_repeated(LOG_WARN, "server.merge", "the primary adds nothing now",
-                     "reason=\"%.*s\"", slice_shown(answer->values[0].text),
+                     "reason=\"%.*s\"", wire_shown(answer->values[0].text),
                      answer->values[0].text.data);
     }
     offer_answer(merge->offer, verdict, run_clock_ms());

@@ -157,7 +157,7 @@ begins(struct slice line, const char *with)
 static void
 refused(struct replica *replica, struct slice line, uint64_t now_ms)
 {
-    int shown = slice_shown(line) - 1;
+    int shown = wire_shown(line) - 1;
     const char *words = line.data + 1;
 
     if (begins(line, "-WRONGPASS") ||

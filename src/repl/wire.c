@@ -201,6 +201,12 @@ read_chain(struct slice text, struct wire_hello *hello)
     return true;
 }
 
+int
+wire_shown(struct slice line)
+{
+    return line.len < WIRE_SHOWN_MAX ? (int)line.len : WIRE_SHOWN_MAX;
+}
+
 /* Explains an error reply: "-ERR" (an unknown subcommand) comes from a server
  * of another kind. */
 static bool
@@ -214,7 +220,7 @@ refuse_hello(struct slice line, char *ret_reason, size_t reason_size)
             slice_shown(line), line.data);
     }
     return refuse(ret_reason, reason_size, "the primary answered '%.*s'",
-                  slice_shown(line), line.data);
+                  wire_shown(line), line.data);
 }
 
 bool

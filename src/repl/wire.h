@@ -106,5 +106,10 @@ bool wire_parse_hello(struct slice line, struct wire_hello *ret_hello,
 bool wire_parse_answer(struct slice line, struct wire_answer *ret_answer,
                        char *ret_reason, size_t reason_size);
 
+/* Returns the length for "%.*s" with which messages show an error reply of the
+ * primary. Its end may say what to do, so each of errors.def is shown whole. */
+enum { WIRE_SHOWN_MAX = 352 };
+int wire_shown(struct slice line);
+
 void wire_write_chunk_head(struct buf *out, size_t bytes); /* 0: the end */
 void wire_write_holdings_head(struct buf *out, size_t bytes);

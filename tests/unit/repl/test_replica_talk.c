@@ -80,6 +80,13 @@ get_to(struct rig *rig, int step)
     (void)said(rig);
 }
 
+/* As long as the longest of errors.def. Its end says what to do. */
+#define TEXT_OF_80                                                             \
+    "01234567890123456789012345678901234567890123456789012345678901234567890"  \
+    "123456789"
+#define LONG_ERROR                                                             \
+    "READONLY " TEXT_OF_80 TEXT_OF_80 TEXT_OF_80 TEXT_OF_80 "promote that one"
+
 TEST(each_refusal_has_its_reason)
 {
     static const struct {
@@ -116,6 +123,7 @@ TEST(each_refusal_has_its_reason)
           "the primary refused PSYNC: NOMASTERLINK none" },
         { AT_PSYNC, "-ERR max \"replicas\"",
           "the primary refused PSYNC: ERR max 'replicas'" },
+        { AT_PSYNC, "-" LONG_ERROR, "the primary refused PSYNC: " LONG_ERROR },
         { AT_PSYNC, "+CONTINUE " HISTORY, "" },
         { AT_PSYNC, "+FULLRESYNC " HISTORY " -1 2 " KEY_TEXT " 7", "" },
         { AT_PSYNC, "+WHAT", "" },

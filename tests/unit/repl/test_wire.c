@@ -247,6 +247,21 @@ TEST(an_error_longer_than_its_field_is_cut)
     assert_string_equal(answer.error, "x");
 }
 
+TEST(each_error_text_of_a_server_is_shown_whole)
+{
+    static const char *const texts[] = {
+#define ERR(id, prefix, text) "-" prefix " " text,
+#include "tbl/errors.def"
+#undef ERR
+    };
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        assert_int_equal(strlen(texts[i]), wire_shown(slice_of(texts[i])));
+    }
+    assert_int_equal(WIRE_SHOWN_MAX,
+                     wire_shown((struct slice){ texts[0], SIZE_MAX }));
+}
+
 TEST(a_malformed_answer_is_refused_with_a_reason)
 {
     static const struct {

@@ -52,7 +52,8 @@ write_server(const struct service *service, struct expose *to)
                   "below 0.0002.",
                   longest_get(LONGEST_HANDLER).ns);
     expose_one_ns(to, "longest_lock",
-                  "Longest time for which a lock was held, likewise.",
+                  "Longest time for which a lock was held since the last "
+                  "reset; 0 below 0.0002.",
                   longest_get(LONGEST_LOCK).ns);
     expose_one(to, "slowlog_entries", "", "Entries of the slow log.",
                slowlog_length(service->slowlog));

@@ -84,7 +84,7 @@ print_words(FILE *to)
     static const char *const actions[] = {
         "--help",         "--version",    "--check-config",       "--ping",
         "--ping=alive",   "--ping=ready", "--ping=complete",      "--plan",
-        "--ping-timeout", "--ping-user",  "--ping-password-file",
+        "--ping-timeout", "--ping-user",  "--ping-password-file", "--convert",
     };
 
     for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {

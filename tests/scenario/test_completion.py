@@ -118,6 +118,32 @@ def say(*words):
     return got.returncode, got.stdout, got.stderr
 
 
+def has_word(text, word):
+    return re.search(r"(?<![\w-])%s(?![\w-])" % re.escape(word), text)
+
+
+@pytest.mark.parametrize("program, pages", [
+    (SERVER, ["bloomery-server.8", "bloomery.conf.5"]),
+    (CHECK, ["bloomery-check.1"]), (LOAD, ["bloomery-load.1"])])
+def test_each_word_stands_in_the_help_and_in_the_man_page(program, pages):
+    whole = say(program, "--help")[1]
+    words = [w for line in say(program, "--print=words")[1].splitlines()
+             for w in line.split()[:1]]
+    man = "".join((servers.TOP / "packaging" / "man" / page).read_text()
+                  for page in pages).replace("\\-", "-").replace(" Ns ", " ")
+    for word in words:
+        name, _, value = word.partition("=")
+        assert all(has_word(whole, part) for part in (name, value) if part), word
+        # mdoc: .Fl puts a dash in front; the options of the server stand in
+        # bloomery.conf(5) by their names alone.
+        flags = [name[1:] if name[0] == "-" else name]
+        flags += [name[2:].removeprefix("bf.")] if program == SERVER else []
+        assert any(has_word(man, flag) for flag in flags), word
+        assert has_word(man, value), word
+    listed = set(re.findall(r"^ +(--[a-z.-]+)", whole, re.M))
+    assert listed <= {w.partition("=")[0] for w in words}
+
+
 def with_value(program, option):
     """Returns the words that give an option, with a value if it needs one."""
     for words in ([option], [option, "1"], [option, "1mb"]):

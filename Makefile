@@ -590,13 +590,18 @@ C_FILES := $(wildcard src/*/*.[ch] include/bloomery/*.h tests/unit/*.[ch] \
 # takes two and a half times as long.
 NODES ?= 75000
 
+TIDY   = xargs -r -P $(shell nproc) -I{} clang-tidy --quiet {} -- -std=c11 -D_GNU_SOURCE -Isrc -Iinclude \
+	-I$(dir $(STAMP)) -Xclang -analyzer-config -Xclang max-nodes=$(NODES)
+
 lint: $(STAMP) ## Check layers, mirrored tests, names of forbidden calls, clang-tidy [NODES=225000]
 	tests/lint
-	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
-	  -std=c11 -D_GNU_SOURCE -Isrc -Iinclude -I$(dir $(STAMP)) \
-	  -Xclang -analyzer-config -Xclang max-nodes=$(NODES)
+	printf '%s\n' $(SRCS) | $(TIDY)
 	shellcheck .ci/run packaging/release/* packaging/debian/bloomery-server.postinst packaging/debian/tests/removes packaging/debian/tests/serves tests/abi tests/arm64 tests/circles tests/connected tests/coverage tests/debian tests/deps tests/lint tests/packages tests/peers tests/rpm tests/units tests/unused packaging/completion/bloomery.bash
 	$(PYTHON) -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py
+
+lint-changed: $(STAMP) ## The same without shellcheck, of the sources that differ from origin/main
+	tests/lint
+	git diff --merge-base --name-only --diff-filter=d origin/main -- 'src/*.c' | $(TIDY)
 
 format: ## Format all C files
 	clang-format -i $(C_FILES)
@@ -686,7 +691,7 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo demo-cluster versions container release deps-release deb deb-packages deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check arm64 package-check test check model converse crash replicas stops states power-loss out-of-memory simulate simulate-cluster walk handovers crossings failovers local-rounds cluster pins clients fuzz coverage bench bench-all plots lint format units-check rpm deps-rpm wheel deps-wheel \
+.PHONY: all library run demo demo-cluster versions container release deps-release deb deb-packages deb-check deps-deb deps-deb-check install install-doc install-library uninstall abi-check arm64 package-check test check model converse crash replicas stops states power-loss out-of-memory simulate simulate-cluster walk handovers crossings failovers local-rounds cluster pins clients fuzz coverage bench bench-all plots lint lint-changed format units-check rpm deps-rpm wheel deps-wheel \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

@@ -55,6 +55,13 @@ def test_help_shows_no_variable_of_make():
     assert "  run " in said and "$" not in said
 
 
+def test_run_says_how_to_build_a_missing_test():
+    path = "build/release/tests/unit/core/test_nothing"
+    got = subprocess.run([servers.TOP / "tests" / "run", servers.TOP / path],
+                         capture_output=True, text=True, timeout=60)
+    assert (got.returncode, got.stdout) == (2, "not built: make %s\n" % path)
+
+
 class Run:
     """`make run` in its own process group."""
 

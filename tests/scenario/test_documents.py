@@ -45,14 +45,6 @@ BACK = ["systemctl start bloomery",
 USERS = ["touch /var/lib/bloomery/users.acl",
          "bloomery-server --aclfile /var/lib/bloomery/users.acl"]
 
-def certificate(name, signed):
-    return "openssl req -x509 -newkey rsa:2048 -noenc -subj /CN=%s -keyout %s.key " \
-        "-out %s.pem %s" % (name, name, name, signed)
-
-
-CERTIFICATES = [certificate("ca", "")] + \
-    [certificate(name, "-CA ca.pem -CAkey ca.key") for name in ("server", "client")]
-
 # Three nodes of a Redis cluster, and a server beside each.
 NODES = ["for n in 7000 7001 7002; do mkdir /var/lib/$n; "
          "build/redis/usr/bin/redis-server --port $n --dir /var/lib/$n "
@@ -67,7 +59,7 @@ SIDECARS = ["mkdir /var/lib/8000 /var/lib/8001 /var/lib/8002"] + \
 BEFORE = {
     "--sidecar-of": NODES,
     "redis-cli -p 7000": NODES,
-    "--tls-port": CERTIFICATES,
+    "--tls-port": [],
     "ACL SAVE": USERS,
     "--ping conf": SERVER,
     "bloomery-load export": BACK,
@@ -76,7 +68,7 @@ BEFORE = {
     "make library": [],
     "6379": SOURCE,
     "examples/send-new.c": ["make library"] + SERVER,
-    "REPLICAOF": SERVER + SECOND,
+    "REPLICAOF 127": SERVER + SECOND,
     "# systemctl stop bloomery": SERVER + BACKUP,
     "truncate-to": SERVER + BACKUP,
     "cat --resp": SERVER + BACKUP + SECOND,

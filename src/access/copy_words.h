@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The words behind the two names of COPY, which may repeat. The check of
- * permissions and COPY itself both read them here, so that neither can take
- * another database for the destination than the other. Pure.
+ * Reads the options behind the two keys of COPY, which may repeat. The check of
+ * permissions and COPY itself both use it, so that both find the same database
+ * of the destination. Pure.
  */
 #pragma once
 
@@ -12,7 +12,7 @@ enum copy_word {
     COPY_WORDS_END,
     COPY_REPLACE,
     COPY_DB,   /* the number is at *ret_at */
-    COPY_OTHER /* none of them, at *ret_at: *next stays there */
+    COPY_OTHER /* an unknown word, at *ret_at; *next stays there */
 };
 
 enum { COPY_WORDS_BEGIN = 3 /* the first position in argv */ };

@@ -25,7 +25,7 @@ item_index_fini(struct item_index *index)
     *index = (struct item_index){ 0 };
 }
 
-/* Cuts the next item off a list, and moves *at behind it. */
+/* Reads the item at *at, and moves *at behind it. False: the list ends. */
 typedef bool (*item_index_next_fn)(const struct buf *list, size_t *at,
                                    struct slice *ret_item);
 

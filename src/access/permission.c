@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * As in Redis, a key that a command neither reads nor writes, such as the key
- * of EXISTS, needs any pattern that matches. What takes too much work to match
- * is denied.
+ * of EXISTS, is permitted by each pattern that matches, whatever its access.
+ * What takes too much work to match is denied.
  */
 #include "access/permission.h"
 
@@ -83,8 +83,8 @@ has_key(const struct selector *selector, struct slice key, unsigned access,
     return found;
 }
 
-/* Returns the position of the first key at or behind *next that is denied; 0:
- * none, or the work was used up, and *next is where to go on. */
+/* Returns the position of the first denied key at or behind *next; 0 if there
+ * is none or the work was used up. *next is where to go on. */
 static size_t
 denied_key(const struct selector *selector,
            const struct permission_query *query, size_t *next, int64_t *work)
@@ -140,7 +140,7 @@ permission_has_channel(const struct selector *selector, struct slice channel,
     return has_channel(selector, channel, is_pattern, &work);
 }
 
-/* As denied_key. */
+/* Does for channels what denied_key does for keys. */
 static size_t
 denied_channel(const struct selector *selector,
                const struct permission_query *query, size_t *next,
@@ -207,7 +207,8 @@ denied_db_of_copy(const struct selector *selector,
 }
 
 /* Commands that read or change data need the session's database; some name
- * others, and FLUSHALL needs all. The position is 0 for the session's. */
+ * others, and FLUSHALL needs all. *ret_at is the word that names the denied
+ * database; 0 if it is the session's. */
 static bool
 denies_db(const struct selector *selector, const struct permission_query *query,
           size_t *ret_at)
@@ -269,7 +270,8 @@ permission_check(const struct selector *selector,
         *ret_at = at;
         return DENIED_KEY;
     }
-    /* The names of a command are keys, or they are channels. */
+    /* A command names keys or channels, never both, so *next serves for either.
+     */
     at = *work < 0 ? 0 : denied_channel(selector, query, next, work);
     if (at > 0) {
         *ret_at = at;

@@ -26,12 +26,12 @@ enum denial {
     UNDECIDED /* not reported: the work was used up */
 };
 
-/* A unit of work is a pattern, or one of base/glob.h. */
+/* A unit of work is one pattern, or one unit of base/glob.h. */
 #define PERMISSION_ANY_WORK INT64_MAX
 
 /* Returns what the selector denies, if anything, and the argv position of the
- * denied word. Subtracts from *work; when that is used up, UNDECIDED: called
- * again, it goes on at the position *next, which is 0 at first. */
+ * denied word. Subtracts the work done from *work. If that is not enough,
+ * returns UNDECIDED; the next call goes on at *next (0 at first). */
 enum denial permission_check(const struct selector *selector,
                              const struct permission_query *query, size_t *next,
                              int64_t *work, size_t *ret_at);

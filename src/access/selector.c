@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Rules of commands are kept as texts beside the bits, since a later version
- * may have more commands. A rule replaces an earlier one of the same name, and
- * a rule of a command those of its subcommands.
+ * may have more commands. A rule replaces an earlier one of the same name. A
+ * rule of a command also replaces those of its subcommands.
  */
 #include "access/selector.h"
 
@@ -168,7 +168,8 @@ is_sub_of(const struct command *sub, const struct command *container)
            sub->name[len] == '|';
 }
 
-/* "select|0" is a first argument of "select". */
+/* Whether the item permits a first argument of this command, as "select|0" does
+ * for "select". */
 static bool
 is_word_of(struct slice item, const void *ctx)
 {
@@ -194,8 +195,8 @@ set_command(struct selector *selector, const struct command *command,
     }
 }
 
-/* Whether a later rule makes this item, with its sign, superfluous: it names
- * the same, or a subcommand of it. */
+/* Whether a later rule makes this item superfluous: without its sign, the item
+ * names the same, or a subcommand of it. */
 static bool
 is_replaced(struct slice item, const void *ctx)
 {
@@ -364,7 +365,7 @@ check_pattern(struct slice pattern)
                : HARD_PATTERN;
 }
 
-/* Cuts the next pattern off the keys, without its access. */
+/* Reads the next pattern, without its access. */
 static bool
 next_pattern(const struct buf *keys, size_t *at, struct slice *ret_pattern)
 {
@@ -559,7 +560,8 @@ selector_put_commands(const struct selector *selector, struct buf *text)
     }
 }
 
-/* The pattern * of %RW~* is written so, since ~* takes no other beside it. */
+/* Writes the pattern * of %RW~* in full: a bare ~* permits no other pattern
+ * beside it. */
 void
 selector_put_keys(const struct selector *selector, struct buf *text)
 {

@@ -17,11 +17,11 @@ struct request;
 
 typedef enum err (*command_fn)(struct request *req);
 
-/* Executes COUNT requests that are equal but for their last word, the item;
- * their words follow each other in ARGV. Writes a reply and adds the effect of
- * each. Returns how many it has executed: fewer, to bound its time; 0 if the
- * first one needs the row's handler, which creates filters and returns errors.
- */
+/* Executes COUNT requests that differ only in their last word, the item; ARGV
+ * has the words of one behind those of the other. Writes the reply and adds the
+ * effect of each. Returns how many it has executed. That may be fewer than
+ * COUNT, to bound its time, and is 0 if the first one needs the row's handler,
+ * which creates filters and returns errors. */
 typedef uint32_t (*command_many_fn)(struct request *req,
                                     const struct slice *argv, uint32_t count);
 
@@ -127,7 +127,7 @@ enum logged_kind {
     LOGGED_INSERT,  /* its words say what it does (engine/effect_words.h) */
     LOGGED_MDEL,    /* deletes items */
     LOGGED_MAKE,    /* makes its key, in the place of what is there */
-    LOGGED_CHUNK,   /* does so with INCARNATION; else it changes its key */
+    LOGGED_CHUNK,   /* with INCARNATION it makes its key, else changes it */
     LOGGED_CHANGE,  /* changes when its key expires */
     LOGGED_DROP,    /* deletes keys, or moves or empties filters */
     LOGGED_MERGE,   /* changes its first key, by its other keys */
@@ -176,7 +176,7 @@ struct command_arg {
     enum arg_type type;
     unsigned flags;
     const char *token;                    /* NULL: none */
-    const char *since, *deprecated_since; /* unlike the command; NULL: no */
+    const char *since, *deprecated_since; /* NULL: as the command */
     const struct command_arg *nested;     /* of ONEOF and BLOCK */
 };
 
@@ -253,9 +253,9 @@ command_id(const struct command *command)
     return command->id;
 }
 
-/* Takes a command from all clients, to whom it is then unknown, a container
- * with its subcommands. Rules of users may still name it. Before users are
- * made. False: there is no such command. */
+/* Makes a command unknown to all clients; of a container its subcommands, too.
+ * Rules of users may still name it. Call it before users are made. Returns
+ * false if there is no such command. */
 MUST_CHECK bool command_forbid(struct slice name);
 bool command_is_forbidden(unsigned id);
 bool command_any_forbidden(void);

@@ -112,8 +112,8 @@ next_digest(const struct buf *passwords, size_t *at, struct slice *ret_digest)
     return true;
 }
 
-/* Returns the place of a password, or SIZE_MAX, for rules: a login takes
- * user_rules_fit(). */
+/* Returns the place of a password, or SIZE_MAX. Only for changes of rules: its
+ * time tells of the passwords, so a login calls user_rules_fit(). */
 static size_t
 find_password(struct user_rules *rules, const unsigned char digest[AUTH_DIGEST])
 {
@@ -343,8 +343,8 @@ join_words(const struct slice *words, size_t count, struct user_part *part)
     return ends;
 }
 
-/* Begins a rule. On false *ret_reason says why, NULL: a selector that does not
- * end. */
+/* Begins the rule at words[at]. If it returns false, *ret_reason says why; NULL
+ * means a selector without its closing bracket. */
 static bool
 begin_part(struct user_rules *rules, const struct slice *words, size_t count,
            size_t at, const char **ret_reason)

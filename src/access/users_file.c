@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Everything is read even behind an error, so that all of them can be shown,
- * up to a limit.
+ * Reading goes on behind an error, so that all errors can be shown, up to a
+ * limit.
  */
 #include "access/users_file.h"
 

@@ -133,8 +133,8 @@ find_query(void)
 /* Blocks move from slabs that are used at most an eighth more than the average
  * of their bin. Without that eighth nothing would move where all slabs are used
  * alike. A full slab stays, and so does the one that new blocks come from. A
- * block that is not in a slab has no others beside it. The block is jemalloc's:
- * about another address the query reads a missing node of its tree. */
+ * block outside of slabs stays, since no others lie beside it. The block must
+ * be jemalloc's: for another address the query may crash. */
 static bool
 is_sparse(void *block)
 {

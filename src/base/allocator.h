@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The figures of the linked allocator: jemalloc in the server, the C library's
- * elsewhere, which has none. Large filters (base/huge.h) are not included. A
- * program that links this file gets a jemalloc that returns unused memory
- * within seconds, by a background thread. Any thread.
+ * The figures of the linked allocator. The server has jemalloc; other programs
+ * have the C library's, which gives no figures. Large filters (base/huge.h) are
+ * not included. A program that links this file gets a jemalloc that returns
+ * unused memory within seconds, by a background thread. Any thread.
  */
 #pragma once
 

@@ -67,10 +67,10 @@ clock_wall_ms_at(uint64_t mono_ns)
 {
     static _Thread_local uint64_t read_mono_ns, read_wall_ns;
 
-    /* mono_ns may be a little old, by the time that a long command took to
-     * parse, so both clocks are read here. In this order the sum may be late,
-     * but never early. A difference below zero wraps around: the sum is still
-     * right, and both are read again. */
+    /* The parser may have spent some time since the caller read mono_ns, so
+     * both clocks are read here. In this order the sum may be late, but never
+     * early. If mono_ns is before read_mono_ns, the difference wraps around:
+     * both are read again, and the sum is still right. */
     if (mono_ns - read_mono_ns >= MS) {
         read_wall_ns = as_ns(read_clock(CLOCK_REALTIME));
         read_mono_ns = clock_mono_ns();

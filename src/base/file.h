@@ -23,10 +23,10 @@
  * creates it if it is missing (mode 0750), and syncs its parent. */
 MUST_CHECK int file_open_dir(const char *path, bool make, int *ret_fd);
 
-/* Identifies an open file or directory; while it is open, no other one gets its
- * identity. file_find() checks whether a path leads to it: 0, ESTALE if to
- * another one, or an errno value (ENOENT: to none). file_is_dir_at() does both.
- */
+/* file_identify() identifies an open file or directory; while that is open, no
+ * other one gets its identity. file_find() returns 0 if the path leads to it,
+ * ESTALE if to another one, else an errno value (ENOENT: to none).
+ * file_is_dir_at() does both, for the open directory fd. */
 struct file_identity {
     uint64_t device, number;
 };
@@ -86,12 +86,13 @@ MUST_CHECK int file_size(int fd, uint64_t *ret_bytes);
  * failure the old file or the new one is there, intact. */
 MUST_CHECK int file_replace(int dir_fd, const char *name, struct slice text);
 
-/* Likewise, and reserves blocks for so many bytes in the new file. */
+/* Replaces a file as file_replace() does, and reserves blocks for so many bytes
+ * in the new one. */
 MUST_CHECK int file_replace_reserved(int dir_fd, const char *name,
                                      struct slice text, uint64_t reserved);
 
-/* Reads a whole file. Of a longer one than `most` bytes it reads one byte more,
- * so that the caller sees that it is too long: `ret_bytes` has space for it. */
+/* Reads a whole file, but at most `most` + 1 bytes, for which `ret_bytes` has
+ * space: with *ret_len above `most` the file is too long. */
 MUST_CHECK int file_read_name(int dir_fd, const char *name, char *ret_bytes,
                               size_t most, size_t *ret_len);
 
@@ -100,9 +101,9 @@ MUST_CHECK int file_read_name(int dir_fd, const char *name, char *ret_bytes,
 MUST_CHECK int file_map(int fd, size_t len, struct slice *ret_bytes);
 void file_unmap(struct slice bytes);
 
-/* Likewise, after reading these bytes: of a mapping, a place that the disk
- * cannot read ends the process (SIGBUS). ret_offset: where the reading ended.
- */
+/* Reads these bytes, then maps them as file_map() does. A place that the disk
+ * cannot read is an error here; in a mapping it ends the process (SIGBUS).
+ * *ret_offset is where the reading ended. */
 MUST_CHECK int file_read_and_map(int fd, size_t len, struct slice *ret_bytes,
                                  uint64_t *ret_offset);
 

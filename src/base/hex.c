@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Digits by table, values by range.
+ * Takes digits from a table, and finds the value of a digit by comparing it
+ * with the ranges 0 to 9 and a to f.
  */
 #include "base/hex.h"
 

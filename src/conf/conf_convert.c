@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A line of redis.conf is a name and words, like an option on the command line,
- * so both go through conf_apply.h. What a Redis does without a line and this
- * server does otherwise is set first.
+ * so both go through conf_apply.h. Where the defaults of Redis and of this
+ * server differ, those of Redis are set first.
  */
 #include "conf/conf_convert.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Which mappings of large layers use huge pages. A large filter with few items
- * would fill 2 MiB with each of them. So a layer begins with small pages, and a
- * thread counts those in use, a part of all mappings at a time, while the
- * process gets new pages. When a quarter is in use, the mapping is advised for
- * huge pages, and the thread collapses it, 2 MiB at a time, where the kernel
- * can (Linux 6.1); elsewhere the kernel does it by itself in time.
+ * Which mappings of large layers use huge pages. With huge pages, each item of
+ * a large filter with few items would take 2 MiB. So a layer begins with small
+ * pages. While the process gets new pages, a thread counts the pages in use, in
+ * a part of all mappings at a time. When a quarter is in use, the mapping is
+ * advised for huge pages, and the thread collapses it, 2 MiB at a time, where
+ * the kernel can (Linux 6.1); elsewhere the kernel does it by itself in time.
  *
  * Without the thread, as in the tools, and where the kernel does not say which
  * pages are in use, nothing changes: mappings have huge pages from the start.
@@ -15,12 +15,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Starts and stops the thread. Before and after all others. */
+/* Start and stop the thread: before all other threads begin, and after they
+ * have ended. */
 void sparse_start(void);
 void sparse_stop(void);
 
-/* A new mapping of huge_map() begins with small pages, until it is forgotten.
- * Any thread. */
+/* Watches a new mapping of huge_map(), which begins with small pages, until
+ * sparse_forget(). Any thread. */
 void sparse_watch(void *ptr, size_t bytes);
 
 /* The mapping will be unmapped or resized. May wait until the thread has

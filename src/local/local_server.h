@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The threads of the library: one for each server that the program has copies
- * of, however many copies, up to LOCAL_SERVER_COPIES; it ends with the last of
- * them. All signals are blocked in it. The registry of servers has a mutex, and
- * any thread may call these functions.
+ * The threads of the library. Each server that the program has copies of has
+ * one thread for all its copies, at most LOCAL_SERVER_COPIES; it ends with the
+ * last of them. All signals are blocked in it. A mutex guards the registry of
+ * servers: any thread may call these functions.
  *
  * A forked child has none of the threads: its copies are closed, and it may
  * open its own. When the program exits, the threads are stopped first, since

@@ -22,7 +22,7 @@ void address_peer_host(int fd, bool is_unix, char *ret_text);
  */
 bool address_is_local(const struct sockaddr *address);
 
-/* Does the same for the far end of a connection. */
+/* Returns whether the far end of a connection has such an address. */
 bool address_peer_is_local(int fd);
 
 /* Writes the source that delays after wrong passwords count by: an IPv4

@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-/* A disk that takes this long for a write or a sync is slow, but not faulty,
- * however short misconf-after is. Under everysec alone a group waits for up to
- * a second. */
+/* A disk that takes up to this long for a write or a sync is slow, but not
+ * faulty, however short misconf-after is. With everysec a group waits for up to
+ * a second even on a good disk. */
 static const uint64_t SLOW_NS = 2000000000;
 
 /* Returns since when the disk has not answered; 0: it owes nothing. */

@@ -37,7 +37,7 @@ struct slot {
     struct prefixes prefixes;
     struct targets targets;
     struct buf scratch; /* the loop's alone */
-    struct roll roll;   /* of those that a flush is told to */
+    struct roll roll;   /* ids of the trackers that still hear of a flush */
 };
 
 struct tracking {
@@ -120,7 +120,7 @@ tracking_prefix_bytes(const struct tracking_options *options)
 size_t
 tracking_memory(const struct receiver *receiver)
 {
-    enum { KEY_BYTES = 128 }; /* with a name of usual length */
+    enum { KEY_BYTES = 128 }; /* of one key, if its name has a usual length */
     const struct tracker *tracker = receiver->tracker;
     size_t bytes = 0;
 
@@ -578,7 +578,8 @@ cut_tracker(void *ctx, struct slice name, void *value)
     return true;
 }
 
-/* Tells all trackers that there are at first. False: no time left. */
+/* Invalidates for each tracker that exists at the first call. False: the time
+ * is up; call it again. */
 static bool
 send_to_all(struct delivery *delivery, uint64_t until_ns)
 {

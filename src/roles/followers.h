@@ -12,8 +12,8 @@ struct replication;
 
 extern const struct primary_hooks followers_hooks;
 
-/* Takes a client's connection that PSYNC made a replica's. Any thread; it has
- * the type of a hook. */
+/* Takes a client's connection that PSYNC made a replica's. Called as
+ * hand_over of struct replication_calls. Any thread. */
 bool followers_take(void *ctx, struct handover *handover);
 
 /* Drops a replica because of CLIENT KILL. */
@@ -24,10 +24,9 @@ void followers_kill(struct replication *r, uint64_t id);
 void followers_revoke(struct replication *r);
 void followers_close(struct replication *r);
 
-/* A snapshot began (fd: its pipe; -1: it could not, error), reached its
- * position and ended. They have the types of hooks; ctx is the struct
- * replication.
- */
+/* A snapshot began (fd is its pipe; -1: it could not begin, because of error),
+ * reached its position, ended. Called as hooks of struct persist_sync_hooks;
+ * ctx is the struct replication. */
 void followers_sync_began(void *ctx, int fd, int error, uint64_t position,
                           uint64_t sequence);
 void followers_sync_reached(void *ctx, uint64_t position, uint64_t sequence);

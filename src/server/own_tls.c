@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Whether it listens for TLS, or dials its neighbour, is fixed at the start. */
+/* Whether the server listens for TLS, and whether it dials its neighbour by
+ * TLS, is fixed at the start; the other settings are those of conf. */
 static struct tls_settings
 settings_of(const struct server *server, const struct conf *conf)
 {

@@ -17,7 +17,7 @@ void replication_free(struct replication *replication);
 void replication_start_handles(struct server *server);
 void replication_close_handles(struct server *server);
 
-/* Begins to lead or to follow: the data is loaded. */
+/* Begins to lead or to follow. Call it once the data is loaded. */
 void replication_begin(struct server *server);
 
 /* Makes loop 0 read the options in force. Any thread, under the raised gate. */
@@ -38,5 +38,6 @@ void replication_stop(struct server *server);
  * gate. */
 void replication_reloaded(struct server *server);
 
-/* Sends what was released or tapped. Any thread; it has the type of a hook. */
+/* Sends what was released or tapped. Is called as a hook of the journal. Any
+ * thread. */
 void replication_moved(void *ctx);

@@ -17,16 +17,17 @@
 enum { KEYRING_DIGITS = 16 /* of a fingerprint */ };
 
 /* Adds the secrets of a data directory to the process's keyring: hash-secret,
- * and those of the folder. Calls wrong for each file that is none, by its name
- * in the directory. Returns how many were new. */
+ * and those of the folder. Calls wrong, with the name in the directory, for
+ * each file that has no valid secret. Returns how many secrets were new. */
 typedef void keyring_wrong_fn(void *ctx, const char *file, const char *reason);
 unsigned keyring_read(int dir_fd, keyring_wrong_fn *wrong, void *ctx);
 
-/* Makes hash-secret of a data directory the own secret, if there is none: for
- * tools, before keyring_read. As one of the others it would take a place. */
+/* Makes hash-secret of a data directory the process's own secret, unless it has
+ * one. Tools call it before keyring_read, which would count hash-secret among
+ * the at most 64 of other servers. */
 void keyring_read_own(int dir_fd);
 
-/* For rooms that do not see core: what core/keyed.h says. */
+/* The functions of core/keyed.h, for rooms that may not include core. */
 uint64_t keyring_fingerprint(const uint8_t secret[BLOOM_SECRET_BYTES]);
 bool keyring_has(uint64_t fingerprint);
 bool keyring_is_full(void);

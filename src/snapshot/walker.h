@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Writes full states: a thread beside the loops walks through the keys
- * (keyspace/walk.h) while commands go on, and writes one snapshot. To a file
- * means: to a temporary name, then it syncs, renames and syncs the directory.
- * Or it writes into a pipe, whose reader takes as long as it likes.
+ * (keyspace/walk.h) while commands go on, and writes one snapshot. It writes to
+ * a temporary file, which it syncs and renames, and then syncs the directory.
+ * Or it writes into a pipe, whose reader may take any time.
  *
- * The file is complete at its end E, and exact:
+ * B and E are the positions of the log at the begin and at the end of the walk.
+ * The file has exactly the data at E:
  *
- * - Let P be the position of a record. Its stripe's position is set under the
- *   exclusive lock with every effect, so under the shared lock the copy has
- *   exactly what the log says up to P of its name. Effects up to P are skipped
- *   when the file is loaded, those behind it are executed.
- * - Adds (P, E]: an effect of adds lists the items that were new, and raised
- *   the count by one each. Lines that were copied later may have their bits
- *   already; so the loader sets bits and raises counts whatever is there.
+ * - Each record has P, the position of its stripe when it was copied. Each
+ *   effect sets that position under the exclusive lock. So a copy under the
+ *   shared lock has exactly what the log up to P says of its name. The loader
+ *   skips effects up to P, and executes those behind it.
+ * - Adds between P and E: their effect lists the items that were new, each of
+ *   which raised the count by one. Lines that were copied later may have their
+ *   bits already; so the loader sets bits and raises counts whatever is there.
  * - Adds and deletes of a deletable filter say what they did. Its lines are
  *   copied in pieces with a position each, and the loader changes a line only
  *   if its piece is from before.
- * - DEL, expiry and times to live: they act on the copy as they did on the
- *   filter. A name that is missing was not there at the walk either.
+ * - DEL, expiry and times to live act on the copy as they did on the filter. A
+ *   name that is missing in the file was missing at the walk, too.
  * - A create (P is none): the loader makes it. If the walk met it, P says so.
  * - RENAME, MOVE, COPY, RESET, MERGE: their target is marked and walked again;
  *   of two records the later counts, and E is only reached with no mark left.
@@ -41,7 +42,7 @@ struct walk_part; /* keyspace/walk_part.h */
 struct walker;
 
 struct walker_job {
-    struct snapshot_stamp begin; /* B */
+    struct snapshot_stamp begin; /* the place of B in the log */
     /* Nothing changes before the end: B is E, and there are no effects. The
      * caller has raised the gate, as loop 0, or nobody else has the data. */
     bool still;
@@ -59,8 +60,8 @@ struct walker_job {
     int pipe_fd;
 };
 
-/* Starts the thread (CHECKed), which sleeps until there is a job. poke: called
- * by the thread when loop 0 should look. */
+/* Starts the thread, which sleeps until there is a job; a failure ends the
+ * process. The thread calls poke when loop 0 should look. */
 struct walker *walker_new(struct keyspace *ks, struct spool *spool,
                           void (*poke)(void *ctx), void *ctx);
 void walker_free(struct walker *walker); /* cancels, and waits */
@@ -68,25 +69,27 @@ void walker_free(struct walker *walker); /* cancels, and waits */
 /* Begins. Under the raised gate, with the spool's tap set (unless `still`). */
 void walker_start(struct walker *walker, const struct walker_job *job);
 
-/* Writes the same on this thread, to a file, and blocks until it is done; the
- * job is `still`. Returns 0 or an errno value. */
+/* Writes a file on the calling thread, and returns when it is done. The job
+ * must be `still`. Returns 0 or an errno value. */
 int walker_write_here(struct walker *walker, const struct walker_job *job);
 
 bool walker_is_running(struct walker *walker);
 
-/* Whether the walk has come to its end: it waits for walker_end or
- * walker_go_on. Then, under the raised gate, whether nothing is marked. */
+/* walker_is_through() returns whether the walk has come to its end; the thread
+ * then sleeps until walker_end() or walker_go_on(). Meanwhile walker_is_even()
+ * returns, under the raised gate, whether no filter is marked for another copy.
+ */
 bool walker_is_through(struct walker *walker);
 bool walker_is_even(const struct walker *walker);
 
-/* Whether commands mark filters faster than the walk copies them, or marked one
- * before the end: from now on none may mark (CMD_REMAKES), so that the next
- * rounds are the last ones. False when the walk has ended. */
+/* Returns whether commands mark filters faster than the walk copies them, or
+ * marked one just before its end. Then no command may mark one (CMD_REMAKES),
+ * so that the next rounds are the last. False when the walk has ended. */
 bool walker_lags(const struct walker *walker);
 
-/* Ends the walk: E is the present place of the log, the spool's tap was
- * removed, and all is under the raised gate. The thread writes the rest. Or it
- * has to go on, since something is marked. */
+/* walker_end() ends the walk at E, the present place of the log; the thread
+ * writes the rest. The caller has raised the gate and removed the spool's tap.
+ * walker_go_on() lets the walk copy what is marked. */
 void walker_end(struct walker *walker, const struct snapshot_stamp *end);
 void walker_go_on(struct walker *walker);
 

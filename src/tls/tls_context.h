@@ -19,7 +19,7 @@ enum tls_auth { TLS_AUTH_NO, TLS_AUTH_OPTIONAL, TLS_AUTH_YES };
 
 enum { TLS_REASON_MAX = 512 };
 
-/* The options tls-*, with their values' texts; "" for none. Borrowed. */
+/* The values of the options tls-*. Texts are borrowed; "" means none. */
 struct tls_settings {
     const char *cert_file, *key_file, *key_file_pass;
     /* Of the side that dials; "": the three above. */
@@ -33,7 +33,7 @@ struct tls_settings {
     uint64_t session_cache_size, session_cache_timeout_s;
     bool serves, dials;     /* which of the two sides are wanted */
     bool check_names;       /* a dialled server's certificate is for its host */
-    bool partial_chains;    /* and may be one of those in ca_cert_file itself */
+    bool partial_chains;    /* it may also stand in ca_cert_file itself */
     bool known_authorities; /* without ca_cert_file and ca_cert_dir, the
                                dialling side trusts those of the machine */
 };

@@ -5,9 +5,9 @@
  */
 #pragma once
 
-/* Adds the secrets of the data directory that the path names, or is in: a file
- * or a folder of one, or a file of its journal. One that we may not read, or
- * that is wrong, counts as missing. */
+/* Adds the secrets of the data directory that the path names or lies in; it may
+ * be a file or a folder of one, or a file of its journal. A secret that cannot
+ * be read, or is wrong, counts as missing. */
 void secrets_find(const char *path);
 
 /* Lets filters of every secret be read. */

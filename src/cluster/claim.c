@@ -17,6 +17,7 @@
 #include "cluster/claim.h"
 
 #include "base/log.h"
+#include "cluster/sidecar_come.h"
 #include "cluster/sidecar_disk.h"
 #include "cluster/sidecar_fallen.h"
 #include "cluster/sidecar_force.h"
@@ -204,6 +205,7 @@ fail_claim(struct sidecar *sidecar, const char *reason, uint64_t now_ms)
     if (claim->chosen) {
         sidecar_force_failed(sidecar, &set);
     }
+    sidecar_come_source_broke(sidecar);
     slot_set_foreach (&set, slot) {
         sidecar->slots[slot].source = PEER_NONE;
         sidecar->slots[slot].wanted_round =
@@ -532,14 +534,16 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 }
 
 /* Whether a daemon has claimed the slot at a higher epoch, perhaps before we
- * started, and no survey has found since that none holds it. */
+ * started, and no survey has found since that none holds it. Or it comes back
+ * from a node with a higher epoch, whose daemon may have done so unheard. */
 static bool
 may_be_fenced(const struct sidecar *sidecar, unsigned slot)
 {
+    const struct sidecar_slot *at = &sidecar->slots[slot];
+    uint64_t held = sidecar->own->held[slot];
     uint64_t known = sidecar->own->known[slot];
 
-    return known > sidecar->own->held[slot] &&
-           known > sidecar->slots[slot].judged;
+    return at->source_epoch > held || (known > held && known > at->judged);
 }
 
 static enum want

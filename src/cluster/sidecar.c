@@ -385,7 +385,7 @@ sidecar_pull_is_near(struct sidecar *sidecar, uint64_t now_ms)
 void
 sidecar_pull_broke(struct sidecar *sidecar, uint64_t now_ms)
 {
-    sidecar_come_pull_broke(sidecar);
+    sidecar_come_source_broke(sidecar);
     claim_pull_broke(sidecar);
     settle_changes(sidecar, now_ms);
 }

@@ -62,7 +62,7 @@ sidecar_come_tick(struct sidecar *sidecar, uint64_t now_ms)
 }
 
 void
-sidecar_come_pull_broke(struct sidecar *sidecar)
+sidecar_come_source_broke(struct sidecar *sidecar)
 {
     slot_set_foreach (&sidecar->in[PHASE_FOUND], slot) {
         struct sidecar_slot *at = &sidecar->slots[slot];

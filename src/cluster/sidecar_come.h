@@ -16,7 +16,7 @@ void sidecar_come_tick(struct sidecar *sidecar, uint64_t now_ms);
 /* The link to the claim's source broke, so that server may have started again,
  * and not know any more that we will come. Commands on the slots that it was
  * to serve wait here, and it is asked once more. */
-void sidecar_come_pull_broke(struct sidecar *sidecar);
+void sidecar_come_source_broke(struct sidecar *sidecar);
 
 /* Takes an answer to such a question. False: it answers another one. */
 bool sidecar_come_answered(struct sidecar *sidecar, uint64_t number,

@@ -83,6 +83,18 @@ TEST(clients_are_not_sent_to_a_source_whose_link_broke_until_it_is_asked_again)
     rig_fini(&rig);
 }
 
+TEST(clients_are_not_sent_to_a_source_that_failed_until_it_is_asked_again)
+{
+    struct rig rig;
+
+    begin(&rig);
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_COME, &keys);
+    assert_int_equal(rig.state[5462], SLOT_PULLED);
+    sidecar_pull_ended(rig.sidecar, false, "B cannot be reached", rig.now_ms);
+    assert_int_equal(rig.state[5462], SLOT_HELD);
+    rig_fini(&rig);
+}
+
 TEST(an_answer_about_a_slot_that_has_gone_is_of_no_use)
 {
     struct rig rig;

@@ -12,6 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The slots 7 and 8 of A are B's. */
+#define MOVED_TO_B                                                             \
+    RIG_A " 10.0.0.1:7000@17000 myself,master - 0 0 1 connected 0-6 "          \
+          "9-5460\n" RIG_B                                                     \
+          " 10.0.0.2:7001@17001 master - 0 1 50 connected 7-8 5461-10922\n"
+
 static char reason[256];
 static bool leased = true;
 
@@ -135,4 +141,31 @@ TEST(a_copy_of_what_its_holder_gives_to_a_higher_epoch_only_is_fallen)
     rig_fini(&rig);
     mem_free(of_b);
     mem_free(kept);
+}
+
+/* B's daemon has claimed a slot of ours at a higher epoch, and told us nothing
+ * of it. Now our node names itself as the owner again, with its old epoch. */
+TEST(a_slot_that_comes_back_from_a_higher_epoch_is_not_served_at_once)
+{
+    struct holdings *of_b = of_old_cluster();
+    struct holdings *kept = rig_file(RIG_A, 1);
+    static const struct sidecar_answer silence = { .kind = SIDECAR_SILENT };
+    struct rig rig;
+
+    for (int claimed = 0; claimed < 2; claimed++) {
+        rig_init(&rig, kept);
+        rig_poll(&rig, RIG_NODES);
+        assert_int_equal(rig.state[7], SLOT_SERVED);
+        rig_poll(&rig, MOVED_TO_B);
+        assert_int_not_equal(rig.state[7], SLOT_SERVED);
+        rig_poll(&rig, RIG_NODES);
+        assert_int_not_equal(rig.state[7], SLOT_SERVED);
+        assert_int_equal(rig.state[9], SLOT_SERVED);
+        rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &silence);
+        survey(&rig, 10, claimed ? of_b : NULL, NULL);
+        assert_int_equal(rig.state[7], claimed ? SLOT_MISSING : SLOT_SERVED);
+        rig_fini(&rig);
+    }
+    mem_free(kept);
+    mem_free(of_b);
 }

@@ -65,7 +65,7 @@ def test_both_libraries_export_what_the_header_declares_and_no_more(prefix):
     assert exported(prefix / "lib/libbloomery.so.1", "-D") - versions == declared()
     assert exported(prefix / "lib/libbloomery.a") == declared()
     local = declared("local.h", "bloomery_local_", ())
-    assert len(local) == 7
+    assert len(local) == 8
     assert exported(prefix / "lib/libbloomery-local.so.1", "-D") - \
         {"BLOOMERY_LOCAL_1"} == local
     assert exported(prefix / "lib/libbloomery-local.a") == local

@@ -533,19 +533,6 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
     return WANT_CLAIM;
 }
 
-/* Whether a daemon has claimed the slot at a higher epoch, perhaps before we
- * started, and no survey has found since that none holds it. Or it comes back
- * from a node with a higher epoch, whose daemon may have done so unheard. */
-static bool
-may_be_fenced(const struct sidecar *sidecar, unsigned slot)
-{
-    const struct sidecar_slot *at = &sidecar->slots[slot];
-    uint64_t held = sidecar->own->held[slot];
-    uint64_t known = sidecar->own->known[slot];
-
-    return at->source_epoch > held || (known > held && known > at->judged);
-}
-
 static enum want
 decide(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
@@ -555,7 +542,7 @@ decide(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
         now_ms - sidecar->slots[slot].fenced_ms < sidecar->options.fence_ms) {
         return WANT_WAITS;
     }
-    if (!fenced && !may_be_fenced(sidecar, slot) &&
+    if (!fenced && !sidecar_may_be_fenced(sidecar, slot) &&
         sidecar->own->held[slot] == sidecar_epoch(sidecar) &&
         sidecar->own->copied[slot] == 0) {
         return WANT_SERVE;

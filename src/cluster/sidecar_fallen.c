@@ -24,6 +24,16 @@ sidecar_is_fallen(const struct sidecar *sidecar, unsigned slot)
     return fetched && asked_of(sidecar, slot) > sidecar_epoch(sidecar);
 }
 
+bool
+sidecar_may_be_fenced(const struct sidecar *sidecar, unsigned slot)
+{
+    const struct sidecar_slot *at = &sidecar->slots[slot];
+    uint64_t held = sidecar->own->held[slot];
+    uint64_t known = sidecar->own->known[slot];
+
+    return at->source_epoch > held || (known > held && known > at->judged);
+}
+
 uint64_t
 sidecar_raised_of(const struct sidecar *sidecar, unsigned slot)
 {

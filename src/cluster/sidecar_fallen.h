@@ -12,6 +12,11 @@
  * of the slot than we do, and so gives it neither to us nor to our node. */
 bool sidecar_is_fallen(const struct sidecar *sidecar, unsigned slot);
 
+/* Whether a daemon has claimed the slot at a higher epoch, perhaps before we
+ * started, and no survey has found since that none holds it. Or it comes back
+ * from a node with a higher epoch, whose daemon may have done so unheard. */
+bool sidecar_may_be_fenced(const struct sidecar *sidecar, unsigned slot);
+
 /* Returns the epoch + 1 above our node's at which the slot is claimed, so that
  * no older holder counts as newer, now or after a restart; 0: our node's will
  * do. */

@@ -77,7 +77,7 @@ script_serve(void *arg)
                 break;
             }
             if (reply != NULL) {
-                (void)!write(fd, reply, strlen(reply));
+                (void)!send(fd, reply, strlen(reply), MSG_NOSIGNAL);
             }
         }
         (void)fclose(reader.file);

@@ -18,7 +18,8 @@ enum {
 /* A piece ends when it has lasted and has got so far. */
 struct turn {
     uint64_t until_ns;
-    const char *until;
+    const char *group;
+    size_t until;
 };
 
 void
@@ -28,7 +29,7 @@ pages_fini(struct pages *pages)
 }
 
 static bool
-turn_is_over(const struct turn *turn, const char *at)
+turn_is_over(const struct turn *turn, size_t at)
 {
     return at >= turn->until && clock_mono_ns() >= turn->until_ns;
 }
@@ -68,10 +69,12 @@ clear_command(struct pages *pages, struct worker *worker,
 
         is_fresh = clear_some(worker, &key, logged, at, count);
         at += count;
-        if (is_fresh && at < logged->argc &&
-            turn_is_over(turn, logged->argv[at].data)) {
-            pages->word = at;
-            return false;
+        if (is_fresh && at < logged->argc) {
+            pages->reached = (size_t)(logged->argv[at].data - turn->group);
+            if (turn_is_over(turn, pages->reached)) {
+                pages->word = at;
+                return false;
+            }
         }
     }
     pages->word = 0;
@@ -99,17 +102,18 @@ bool
 pages_clear(struct pages *pages, struct worker *worker, uint32_t db,
             struct slice group, uint64_t sequence)
 {
-    struct turn turn = { .until_ns = clock_mono_ns() + PIECE_NS };
+    struct turn turn = { .until_ns = clock_mono_ns() + PIECE_NS,
+                         .group = group.data };
     struct logged logged;
     size_t begin;
 
     if (pages->sequence != sequence) {
         pages->sequence = sequence;
-        pages->at = pages->word = 0;
+        pages->at = pages->word = pages->reached = 0;
         pages->db = db;
     }
     begin = pages->at < group.len ? pages->at : group.len;
-    turn.until = group.data + begin + group.len / PIECES_MOST;
+    turn.until = pages->reached + group.len / PIECES_MOST;
     logged_begin(&pages->reader,
                  (struct slice){ group.data + begin, group.len - begin });
     while (logged_next(&pages->reader, &logged)) {

@@ -19,6 +19,7 @@ struct pages {
     uint64_t sequence; /* of the group */
     size_t at;         /* of the next command, in the group */
     size_t word;       /* of the next item, in that command; 0: of the first */
+    size_t reached;    /* of that item, in the group */
     uint64_t db;       /* at that command */
     struct logged_reader reader;
 };

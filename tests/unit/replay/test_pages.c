@@ -165,13 +165,16 @@ TEST(even_a_very_long_group_has_few_pieces)
 {
     enum { COMMANDS = 300, WORDS = 300, MOST = 40 };
     struct scene scene = scene_new();
-    struct buf group = { 0 };
+    struct buf group = { 0 }, one = { 0 };
 
-    make(&scene, "BF.RESERVE k 0.01 400000000");
+    make(&scene, "BF.RESERVE k 0.01 400000000; BF.RESERVE l 0.01 400000000");
     for (unsigned i = 0; i < COMMANDS; i++) {
         put_adds(&group, "k", i * WORDS, WORDS);
     }
+    put_adds(&one, "l", 0, COMMANDS * WORDS);
     assert_true(clear_all(&scene, &group, 1) <= MOST);
+    assert_true(clear_all(&scene, &one, 2) <= MOST);
+    buf_free(&one);
     buf_free(&group);
     scene_free(&scene);
 }

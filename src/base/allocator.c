@@ -27,13 +27,13 @@ extern void dallocx(void *ptr, int flags) __attribute__((weak));
 
 /* By itself jemalloc returns unused pages only while it is called, so after the
  * last DEL it would keep them all. One background thread returns them in any
- * case, and spares the loops that work: within 5 seconds instead of 10, since
- * FLUSHALL of a million keys takes some seconds itself. A new thread has no
- * cache until it enables one (base/thread.h). Huge pages are for large layers,
- * which ask for them themselves: where the kernel gave them to small blocks
- * too, a fresh server had 28 MB of them, and a small cgroup was filled by
- * memory that nobody had counted. MALLOC_CONF in the environment wins over
- * this. */
+ * case, and spares the loops that work: It returns them within 5 seconds
+ * instead of 10, since FLUSHALL of a million keys itself takes some seconds. A
+ * new thread has no cache until it enables one (base/thread.h). Huge pages are
+ * for large layers, which ask for them themselves: where the kernel gave them
+ * to small blocks too, a fresh server had 28 MB of them, and a small cgroup was
+ * filled by memory that nobody had counted. MALLOC_CONF in the environment wins
+ * over this. */
 extern const char *malloc_conf;
 const char *malloc_conf =
     "background_thread:true,max_background_threads:1,dirty_decay_ms:5000,"
@@ -66,7 +66,7 @@ allocator_get_figures(struct allocator_figures *ret_figures)
     return true;
 }
 
-/* The version without the commit that follows it: 5.3.0-0-g54eaed... */
+/* Leaves out the commit that follows the version: 5.3.0-0-g54eaed... */
 void
 allocator_append_name(struct buf *text)
 {
@@ -99,9 +99,9 @@ allocator_empty_cache(void)
 
 /* ---- moving blocks ------------------------------------------------------- */
 
-/* What jemalloc says of a block: experimental.utilization.query. A slab is some
- * pages with blocks of one size, and a bin has all slabs of that size of some
- * threads. */
+/* What jemalloc says about a block: experimental.utilization.query. A slab is
+ * some pages with blocks of one size, and a bin has all slabs of that size of
+ * some threads. */
 struct utilization {
     void *current; /* the slab that new blocks come from */
     size_t slab_free, slab_blocks, slab_bytes;

@@ -15,7 +15,7 @@
 struct allocator_figures {
     size_t allocated; /* bytes in use */
     size_t active;    /* bytes of the pages that contain them */
-    size_t resident;  /* bytes of all its pages in memory */
+    size_t resident;  /* bytes of all pages of the allocator in memory */
 };
 
 /* Reads the present figures; false if the allocator has none. */
@@ -28,16 +28,17 @@ void allocator_append_name(struct buf *text);
 bool allocator_purge(void);
 
 /* Empties the calling thread's cache of free blocks, each of which keeps the
- * pages around it in use. For a thread that has freed very much. */
+ * pages around it in use. Call it in a thread that has freed very much. */
 void allocator_empty_cache(void);
 
 /* Moves a block if the page that has it is used less than others with blocks of
- * its size, so that this page becomes free in the end. The block is the calling
- * thread's alone, from mem_alloc() or below HUGE_PAGE_BYTES from mem_lines().
- * Returns the new address, a multiple of ALIGN as the old one was; NULL: the
- * block stays, as those of the reserve do. */
+ * its size, so that this page becomes free in the end. Only the calling thread
+ * uses the block, which comes from mem_alloc(), or from mem_lines() if it has
+ * less than HUGE_PAGE_BYTES. Returns the new address, a multiple of ALIGN as
+ * the old one was; NULL if the block stays where it is, as blocks of the
+ * reserve always do. */
 void *allocator_move(void *block, size_t align);
 
 /* Appends the allocator's own report, some kilobytes, at most limit_bytes of
- * it. False if it writes none. */
+ * it. False if it has none. */
 bool allocator_report(struct buf *text, size_t limit_bytes);

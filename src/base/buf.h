@@ -20,7 +20,7 @@ struct buf {
 
 void buf_free(struct buf *buf);
 
-/* Overwrites the bytes before it frees them: for secrets. */
+/* Frees a buffer with secrets: overwrites the bytes first. */
 void buf_wipe(struct buf *buf);
 
 /* Returns space for `more` bytes after len, where the caller writes before it
@@ -60,11 +60,12 @@ __attribute__((format(printf, 2, 3))) void buf_printf(struct buf *buf,
 /* Drops the first n bytes. */
 void buf_consume(struct buf *buf, size_t n);
 
-/* Exchanges the contents; limits stay. */
+/* Exchanges the contents of two buffers; each keeps its limit. */
 void buf_exchange(struct buf *a, struct buf *b);
 
-/* Appends an item to a list of byte strings, each after its length; and reads
- * the next item, borrowed; false after the last one. */
+/* An item of a list of byte strings is stored behind its length.
+ * buf_append_item() appends one. buf_next_item() reads the one at *at,
+ * borrowed, and moves *at behind it; false after the last one. */
 void buf_append_item(struct buf *buf, struct slice item);
 bool buf_next_item(const struct buf *buf, size_t *at, struct slice *ret_item);
 
@@ -72,7 +73,7 @@ bool buf_next_item(const struct buf *buf, size_t *at, struct slice *ret_item);
  * for what is not printable. */
 void buf_append_escaped(struct buf *buf, struct slice bytes);
 
-/* Empties the buffer, and frees its memory if that is above keep_bytes. */
+/* Empties the buffer, and frees its memory if it has more than keep_bytes. */
 void buf_reset(struct buf *buf, size_t keep_bytes);
 
 static inline struct slice

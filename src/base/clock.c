@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * clock_gettime in one place.
+ * The only calls of clock_gettime.
  */
 #include "base/clock.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Expansions of tbl/errors.def, and the end of a failed CHECK.
+ * Expands tbl/errors.def, and ends the process after a failed CHECK.
  */
 #include "base/err.h"
 

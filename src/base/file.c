@@ -26,7 +26,7 @@ enum {
 
 /* ---- faults -------------------------------------------------------------- */
 
-/* error is written last; 0: no fault. */
+/* The faults that are set. `error` is written last; 0: there is no fault. */
 static struct fault {
     _Atomic int64_t left;
     _Atomic int error;
@@ -196,8 +196,8 @@ check_regular(int fd)
     return S_ISREG(info.st_mode) ? 0 : EMEDIUMTYPE;
 }
 
-/* Without O_NONBLOCK, opening a FIFO waits for a writer; it has no effect on a
- * regular file. ENXIO comes from the kernel, for sockets. */
+/* Without O_NONBLOCK, opening a FIFO would wait for a writer; the flag has no
+ * effect on a regular file. The kernel returns ENXIO for sockets. */
 int
 file_open(int dir_fd, const char *name, int *ret_fd)
 {
@@ -227,7 +227,8 @@ file_create(int dir_fd, const char *name, int *ret_fd)
     return open_at(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL, ret_fd);
 }
 
-/* A file system without unnamed files gets a name that is removed at once. */
+/* On a file system without unnamed files, the file gets a name, which is
+ * removed at once. */
 int
 file_create_unnamed(int dir_fd, int *ret_fd)
 {
@@ -313,7 +314,7 @@ write_some(int fd, const struct iovec *iov, size_t count)
     return -1;
 }
 
-/* A file system that cannot reserve blocks has to do without. */
+/* If the file system cannot reserve blocks, this does nothing. */
 int
 file_reserve(int fd, uint64_t bytes)
 {

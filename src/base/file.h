@@ -49,7 +49,7 @@ MUST_CHECK int file_create_unnamed(int dir_fd, int *ret_fd);
 void file_close(int fd); /* -1 is fine */
 
 /* Begins to list a directory, for readdir and closedir. dir_fd stays open.
- * NULL: errno says why. */
+ * Returns NULL on failure, with the reason in errno. */
 DIR *file_list_dir(int dir_fd);
 
 /* Writes all bytes at the file's position. iov is changed. After a failure an
@@ -57,24 +57,25 @@ DIR *file_list_dir(int dir_fd);
 MUST_CHECK int file_write(int fd, const void *data, size_t len);
 MUST_CHECK int file_writev(int fd, struct iovec *iov, size_t count);
 
-/* Reserves blocks for so many bytes. The size of the file stays, and writes of
- * these bytes need no more space, if the file system can promise that. */
+/* Reserves disk space for so many bytes, without changing the size of the file.
+ * Writes of these bytes then need no more space, if the file system can promise
+ * that. */
 MUST_CHECK int file_reserve(int fd, uint64_t bytes);
 
-/* Hints to the kernel: to start writing these bytes to the disk, and to start
- * reading them. Usually neither waits for the disk. */
+/* Ask the kernel to start writing these bytes to the disk, and to start reading
+ * them. Usually neither waits for the disk. */
 void file_start_writing(int fd, uint64_t offset, uint64_t bytes);
 void file_will_read(int fd, uint64_t offset, uint64_t bytes);
 
-/* Reads exactly len bytes at the offset. At the end of the file: ENODATA, and a
- * smaller *ret_len, which is set in any case. */
+/* Reads exactly len bytes at the offset. Returns ENODATA if the file ends
+ * before. *ret_len, the bytes read, is set in any case. */
 MUST_CHECK int file_read_at(int fd, void *to, size_t len, uint64_t offset,
                             size_t *ret_len);
 
 MUST_CHECK int file_sync(int fd);     /* fdatasync */
 MUST_CHECK int file_sync_dir(int fd); /* fsync */
 MUST_CHECK int file_rename(int dir_fd, const char *from, const char *to);
-/* Gives each of two files the other one's name, in one step. */
+/* Exchanges the names of two files, in one step. */
 MUST_CHECK int file_exchange(int dir_fd, const char *from, const char *to);
 MUST_CHECK int file_link(int from_dir_fd, const char *from, int to_dir_fd,
                          const char *to);
@@ -107,7 +108,8 @@ void file_unmap(struct slice bytes);
 MUST_CHECK int file_read_and_map(int fd, size_t len, struct slice *ret_bytes,
                                  uint64_t *ret_offset);
 
-/* ---- faults, for tests: all threads of the process ----------------------- */
+/* ---- faults for tests, in all threads of the process -----------------------
+ */
 
 enum file_call {
     FILE_CALL_OPEN, /* open, create, open_dir */

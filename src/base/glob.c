@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * An earlier star is never tried again, since a later one can match the rest;
- * so each segment is searched for once, after the one before.
+ * so each segment is searched for once, behind the previous one.
  */
 #include "base/glob.h"
 

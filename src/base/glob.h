@@ -16,11 +16,12 @@ enum { GLOB_PATTERN_MAX = 1024 };
  * pattern compared or two bytes of text searched. */
 enum { GLOB_WORK = 1 << 20 };
 
-/* False for a pattern with special bytes and more than GLOB_PATTERN_MAX. */
+/* Returns false for a pattern that has special bytes and is longer than
+ * GLOB_PATTERN_MAX. */
 bool glob_is_fair(struct slice pattern);
 
-/* Matches the whole text, and subtracts the work done from *work. GLOB_OVER: it
- * was not enough, so the answer is unknown. */
+/* Matches the whole text, and subtracts the work done from *work. GLOB_OVER:
+ * *work was not enough, so the answer is unknown. */
 enum glob_verdict { GLOB_NO, GLOB_YES, GLOB_OVER };
 enum glob_verdict glob_match(struct slice pattern, struct slice text,
                              bool ignore_case, size_t *work);
@@ -29,5 +30,6 @@ enum glob_verdict glob_match(struct slice pattern, struct slice text,
  * ignore_case. */
 size_t glob_work_max(struct slice pattern, size_t text_len);
 
-/* True if the pattern has no special byte, so that it can only equal itself. */
+/* Returns true if the pattern has no special byte, so that it matches only
+ * itself. */
 bool glob_is_plain(struct slice pattern);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Lower-case hexadecimal digits: keys and hashes in files and on the wire. Any
- * other byte, an upper-case digit too, is refused, but in escapes. Pure.
+ * Lower-case hexadecimal digits: keys and hashes in files and on the wire. All
+ * other bytes are refused, upper-case digits too; only hex_escaped_byte() takes
+ * both cases. Pure.
  */
 #pragma once
 
@@ -15,18 +16,18 @@ void hex_put_u64(char *ret_digits, uint64_t value);
 /* Reads HEX_U64_CHARS digits; on failure *ret_value is untouched. */
 bool hex_get_u64(const char *digits, uint64_t *ret_value);
 
-/* Reads a text of exactly these digits. */
+/* Reads a text of exactly HEX_U64_CHARS digits. */
 bool hex_parse_u64(struct slice text, uint64_t *ret_value);
 
-/* Whether a text is exactly so many digits. */
+/* Returns whether a text is exactly so many digits. */
 bool hex_is_digits(struct slice text, size_t count);
 
 /* Reads a text of exactly two digits for each byte; on failure the bytes are
  * undefined. */
 bool hex_get_bytes(struct slice text, void *ret_bytes, size_t len);
 
-/* Returns the byte of two digits, here of either case, as escapes have them;
- * -1: they are none. */
+/* Returns the byte that two digits of either case mean, as escapes have them;
+ * -1 if one of them is no digit. */
 int hex_escaped_byte(char high, char low);
 
 /* Writes two digits for each byte, and a NUL. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Maps one huge page more than asked and unmaps the unaligned ends.
+ * Maps one huge page more than requested, and unmaps the unaligned ends.
  */
 #include "base/huge.h"
 
@@ -40,8 +40,8 @@ huge_map(size_t bytes)
 }
 
 /* Where the mapping cannot stay, the kernel moves its pages to an aligned place
- * of the new size. One call moves and grows it, so that it stays one mapping:
- * older kernels do not move several at once. */
+ * of the new size. One call moves the mapping and changes its size, so that it
+ * stays a single one: older kernels do not move several mappings at once. */
 void *
 huge_resize(void *ptr, size_t before, size_t after)
 {

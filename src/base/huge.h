@@ -14,7 +14,7 @@ enum { HUGE_PAGE_BYTES = 2 * 1024 * 1024 };
 /* Rounds up to whole huge pages, which is the size of a mapping. */
 size_t huge_round(size_t bytes);
 
-/* NULL if there is no address space. */
+/* Maps the bytes. NULL if there is no address space. */
 void *huge_map(size_t bytes);
 
 /* Makes a mapping longer or shorter without copying it, and returns where it is
@@ -22,5 +22,5 @@ void *huge_map(size_t bytes);
 void *huge_resize(void *ptr, size_t before, size_t after);
 
 /* Unmaps in pieces of 32 MiB, so that page faults of other threads do not wait
- * for all of it. */
+ * for the whole call. */
 void huge_unmap(void *ptr, size_t bytes);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The arithmetic of hash tables that grow and shrink by one bucket at a time
- * (linear hashing, Litwin 1980). Of `used` buckets, at least two, those that
- * were split use one bit of the hash more than the others. A table grows by
- * bucket `used`, which is split off its parent, and shrinks by its last bucket,
- * which is merged into its parent.
+ * (linear hashing, Litwin 1980). A table has `used` buckets, at least two.
+ * Buckets that were split use one bit of the hash more than the others. A table
+ * grows by bucket `used`, which is split off its parent, and shrinks by its
+ * last bucket, which is merged into its parent.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ linear_mask(uint64_t used, uint64_t hash)
     uint64_t mask = UINT64_MAX >> __builtin_clzll(used - 1);
     uint64_t half = mask >> 1;
 
-    /* Does the bucket exist that a split gives this half of the hashes? */
+    /* The bucket to which the next split moves this hash may exist already. */
     return ((hash & half) | (half + 1)) < used ? mask : half;
 }
 

@@ -35,7 +35,7 @@ get_u64(const uint8_t *at)
     return le64toh(value);
 }
 
-/* IEEE 754 binary64. */
+/* Reads a double in the format IEEE 754 binary64. */
 static inline double
 get_double(const uint8_t *at)
 {

@@ -27,7 +27,8 @@ static atomic_bool to_journal;
 
 enum { PREFIX_BYTES = 3, LINE_BYTES = 1024 };
 
-/* The priorities of syslog(3): debug, info, notice, warning, err. */
+/* The priorities of syslog(3) for our levels: debug, info, notice, warning,
+ * err. */
 static const char priorities[][PREFIX_BYTES + 1] = { "<7>", "<6>", "<5>", "<4>",
                                                      "<3>" };
 static const char *const level_names[] = { "debug", "info", "notice", "warn",

@@ -21,7 +21,7 @@ void log_set_format(enum log_format format);
  * removes and keeps. Call it before the first line. */
 void log_find_journal(void);
 
-/* Lines below the level are dropped. */
+/* Sets the level below which lines are dropped. */
 void log_set_level(enum log_level level);
 
 __attribute__((format(printf, 4, 5))) void log_write(enum log_level level,
@@ -29,13 +29,14 @@ __attribute__((format(printf, 4, 5))) void log_write(enum log_level level,
                                                      const char *event,
                                                      const char *format, ...);
 
-/* Appends to the file from now on, which is created if it is missing; logrotate
- * needs a second call with the same path. Returns 0, or an errno: then the
- * output stays as it was. For one thread; others may log meanwhile. */
+/* Appends to this file from now on, and creates it if it is missing. After
+ * logrotate has moved the file, call it again with the same path. Returns 0, or
+ * an errno value: then the output stays as it was. Only one thread calls this;
+ * others may log meanwhile. */
 int log_open(const char *path);
 
-/* True for the first call with this mark in each second, so that a repeated
- * event does not fill the disk. mark is a static variable. */
+/* Returns true for the first call with this mark in each second, so that a
+ * repeated event does not fill the disk. `mark` is a static variable. */
 bool log_once_a_second(_Atomic unsigned long long *mark);
 
 #define log_info(...)   log_write(LOG_INFO, __VA_ARGS__)

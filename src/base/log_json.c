@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Values in quotes are not escaped in logfmt. So a value ends at the quote that
- * stands before the end of the line or before the next field.
+ * Values in quotes are not escaped in logfmt. So a value ends at a quote that
+ * is followed by the end of the line or by the next field.
  */
 #include "base/log_json.h"
 
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* An object while it is written. ENDS bytes are kept for its end. */
+/* An object while it is written. ENDS bytes are reserved for its end. */
 enum { ENDS = 2, NUMBER_MAX = 15 };
 struct object {
     char *line;
@@ -87,7 +87,7 @@ put_string(struct object *object, struct slice text)
     return true;
 }
 
-/* Whether a text is a number in JSON, and short enough to be exact. */
+/* Returns whether a text is a number in JSON, and short enough to be exact. */
 static bool
 is_number(struct slice text)
 {
@@ -131,8 +131,8 @@ put_member(struct object *object, struct slice name, struct slice value,
     }
 }
 
-/* Returns the length of a field's name at the begin of a text, without the '=';
- * 0: there is none. */
+/* Returns the length of a field's name at the beginning of a text, without the
+ * '='; 0: there is none. */
 static size_t
 name_length(struct slice text)
 {

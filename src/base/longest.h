@@ -6,16 +6,17 @@
  * Reading a thread's CPU clock is a system call, too expensive for each
  * command. The monotonic clock is read anyway, and a span has at most as much
  * CPU time as wall time. So the CPU clock is read at the end of a span only if
- * its wall time exceeds the maximum so far. For its beginning the value of the
- * last turn serves, which the thread noted at most LONGEST_APART_NS before. The
- * result is the smaller of the wall time and the CPU time since that turn:
- * never too low, and at most LONGEST_APART_NS too high.
+ * its wall time exceeds the maximum so far. As its value at the beginning of
+ * the span serves the one that the thread noted at its last turn, at most
+ * LONGEST_APART_NS before. The result is the smaller of the wall time and the
+ * CPU time since that turn: never too low, and at most LONGEST_APART_NS too
+ * high.
  *
- * A kernel without CONFIG_IRQ_TIME_ACCOUNTING adds its interrupts to the thread
- * that they meet. While a disk is written, a thread that only counts shows gaps
- * of 2.6 ms of CPU time by this clock, with no lock and no page fault. So a
- * figure of that size may be the machine's: bench/persist.py measures such a
- * thread beside the server (gap).
+ * A kernel without CONFIG_IRQ_TIME_ACCOUNTING adds the time of its interrupts
+ * to the thread that they interrupt. While a disk is written, a thread that
+ * only counts shows gaps of 2.6 ms of CPU time by this clock, with no lock and
+ * no page fault. So a figure of that size may be the machine's:
+ * bench/persist.py measures such a thread beside the server (gap).
  */
 #pragma once
 
@@ -41,8 +42,8 @@ extern _Thread_local struct longest_span longest_turn_read;
 /* The wall time that a span must exceed to be measured. */
 extern _Atomic uint64_t longest_mark[LONGEST_KINDS];
 
-/* Notes a turn, for the spans that begin after it: the caller has just read the
- * monotonic clock, and no span is open that began at the turn before. */
+/* Notes a turn, for the spans that begin after it. The caller has just read the
+ * monotonic clock, and has no open span. */
 void longest_turn_slow(uint64_t now_ns);
 static inline void
 longest_turn(uint64_t now_ns)
@@ -60,7 +61,7 @@ longest_span_since(uint64_t since_ns)
     return (struct longest_span){ since_ns, longest_turn_read.cpu_ns };
 }
 
-/* Begins a span, in a thread with or without turns. Spans may be nested. */
+/* Begins a span, also in a thread without turns. Spans may be nested. */
 struct longest_span longest_begin(void);
 
 /* Ends a span. what: a constant text that names the command or the lock. */
@@ -86,5 +87,5 @@ struct longest_figure {
 };
 struct longest_figure longest_get(enum longest which);
 
-/* Resets both. An open span counts when it ends. */
+/* Resets both maxima. An open span counts when it ends. */
 void longest_reset(void);

@@ -20,8 +20,8 @@ machine_share_bytes(uint64_t memory_bytes)
 }
 
 /* Returns the lowest limit of the groups in the file `membership` and of their
- * parents; 0 if there is none. In the server these are /proc/self/cgroup and,
- * as folder, /sys/fs/cgroup; tests have others. */
+ * parents; 0 if there is none. The server passes /proc/self/cgroup, and
+ * /sys/fs/cgroup as the folder; tests pass others. */
 uint64_t machine_group_limit(const char *membership, const char *folder);
 
 /* Returns the resident bytes of this process; 0 if they are unknown. */

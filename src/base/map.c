@@ -54,7 +54,7 @@ resize(struct map *map, size_t capacity)
     return true;
 }
 
-/* Without memory for another bucket chains only become longer. */
+/* Without memory for another bucket, the chains only become longer. */
 static void
 grow_buckets(struct map *map)
 {

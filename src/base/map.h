@@ -25,8 +25,8 @@ struct map {
 /* Returns the value, or NULL. */
 void *map_find(const struct map *map, struct slice name);
 
-/* Adds a name, which is copied, or replaces its value, which is not NULL. False
- * without memory: nothing changed. */
+/* Sets the value of a name, which is copied if it is new. The value is not
+ * NULL. False without memory: nothing has changed. */
 bool map_put(struct map *map, struct slice name, void *value);
 
 /* Returns the value that was there, or NULL. */
@@ -37,10 +37,10 @@ void *map_remove(struct map *map, struct slice name);
 typedef bool (*map_visit_fn)(void *ctx, struct slice name, void *value);
 bool map_each(const struct map *map, map_visit_fn visit, void *ctx);
 
-/* Visits some names and returns the cursor for the next call: 0 begins a scan,
- * and ends it. The map may change between calls: a name that exists from the
- * first call to the last is visited once, others at most once while they
- * exist. */
+/* Visits some names and returns the cursor for the next call. The cursor 0
+ * begins a scan; a returned 0 says that it is complete. The map may change
+ * between calls: a name that exists from the first call to the last is visited
+ * once, others at most once while they exist. */
 uint64_t map_scan(const struct map *map, uint64_t cursor, map_visit_fn visit,
                   void *ctx);
 
@@ -49,7 +49,7 @@ uint64_t map_scan(const struct map *map, uint64_t cursor, map_visit_fn visit,
 void *map_random(const struct map *map, uint64_t random,
                  struct slice *ret_name);
 
-/* Returns the bytes that one name takes in a map, for limits. */
+/* Returns the bytes that one name takes in a map; limits count with it. */
 size_t map_node_bytes(struct slice name);
 
 /* Empties the map; the values are not freed. */

@@ -17,8 +17,8 @@
 
 enum { LINE_ALIGN = 64 };
 
-/* Only the server's own work gets larger blocks from the reserve, so that a
- * long reply does not use it up. */
+/* The largest block that the reserve gives except for the server's own work, so
+ * that a long reply does not use the reserve up. */
 enum { LARGEST_SERVED = 256 * 1024 };
 
 static _Thread_local enum mem_claim own_claim;
@@ -273,7 +273,8 @@ mem_free_lines(void *ptr, size_t bytes)
     huge_unmap(ptr, bytes);
 }
 
-/* Between a block and a mapping the bytes are copied, which are few then. */
+/* Changes a block into a mapping or back by copying the bytes, which are few in
+ * that case. */
 static void *
 change_kind(void *ptr, size_t before, size_t after)
 {

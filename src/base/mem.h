@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * All memory. mem_alloc aborts without memory: it is for small blocks of our
- * own size while the server starts. mem_try_* return NULL. No other file calls
- * malloc. Every byte is counted, as the allocator rounds it, in the metric slot
- * of the thread (base/metrics.h); mem_used() sums the slots. Any thread.
+ * All memory. All memory of the program comes from here. mem_alloc aborts
+ * without memory: it is for small blocks, of a size that no client chooses,
+ * while the server starts. mem_try_* return NULL. No other file calls malloc.
+ * Every byte is counted, as the allocator rounds it, in the metric slot of the
+ * thread (base/metrics.h); mem_used() sums the slots. Any thread.
  *
  * When the allocator has no memory left, a reserve that was set aside at the
  * start (base/reserve.h) provides it. The claim of a thread says how much of
- * the reserve its allocations may use. For commands that keep memory that is
- * nothing, so that clients can never use up what the server needs to continue.
+ * the reserve its allocations may use. Commands that keep memory may use
+ * nothing of it, so that clients can never use up what the server needs to
+ * continue.
  */
 #pragma once
 
@@ -23,7 +25,8 @@ void *mem_zalloc(size_t bytes) __attribute__((returns_nonnull, malloc));
 void *mem_try_alloc(size_t bytes) __attribute__((malloc));
 void *mem_try_zalloc(size_t bytes) __attribute__((malloc));
 
-/* On NULL the old block is untouched and still owned by the caller. */
+/* Changes the size of a block. If it returns NULL, the old block is untouched
+ * and still owned by the caller. */
 void *mem_try_realloc(void *ptr, size_t bytes);
 void mem_free(void *ptr);
 
@@ -53,27 +56,29 @@ mem_multiply(size_t count, size_t size, size_t *ret_bytes)
     return !__builtin_mul_overflow(count, size, ret_bytes);
 }
 
-/* Returns zeroed bytes aligned to 64: from 2 MiB on a mapping of their own
- * (base/huge.h), below it from the allocator. */
+/* Return zeroed bytes aligned to 64: a mapping of their own if they are 2 MiB
+ * or more (base/huge.h), else a block of the allocator. */
 void *mem_lines(size_t bytes) __attribute__((returns_nonnull));
 void *mem_try_lines(size_t bytes);
 
-/* Frees them. For a large mapping that takes long: not on a loop. */
+/* Frees such bytes. For a large mapping that takes long, so do not call it on a
+ * loop. */
 void mem_free_lines(void *ptr, size_t bytes);
 
-/* Changes the size of a block whose owner knows its size; before: 0, and ptr
- * NULL, for a new one. From 2 MiB on it is a mapping, which grows without being
- * copied. NULL: no memory, and the block stays as it was. */
+/* Changes the size of a block whose owner knows its size. For a new block, ptr
+ * is NULL and `before` is 0. A block of 2 MiB or more is a mapping, which grows
+ * without being copied. NULL: there is no memory, and the block stays as it
+ * was. */
 void *mem_try_resize(void *ptr, size_t before, size_t after);
 void mem_free_sized(void *ptr, size_t bytes);
 
 /* Returns the bytes in use, of all threads. */
 uint64_t mem_used(void);
 
-/* Fault injection for tests: the nth mem_try_* of this thread from now on gets
- * nothing from the allocator (1: the next; 0: off); with mem_fail_from, no
- * later one does either. mem_fail_clear switches it off, and returns whether it
- * happened. */
+/* Injects faults, for tests. After mem_fail_at, the nth mem_try_* of this
+ * thread gets nothing from the allocator (1: the next; 0: off); after
+ * mem_fail_from, no later one does either. mem_fail_clear switches this off,
+ * and returns whether it happened. */
 void mem_fail_at(unsigned nth);
 void mem_fail_from(unsigned nth);
 bool mem_fail_clear(void);

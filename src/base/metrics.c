@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A fixed set of slots, whose values outlive the threads. Only its thread
- * writes to a slot, so a reset does not change it, but stores the sum so far.
+ * A fixed set of slots, whose values outlive the threads. Only its own thread
+ * writes to a slot, so a reset does not change slots, but remembers the sums so
+ * far.
  */
 #include "base/metrics.h"
 

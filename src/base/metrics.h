@@ -20,7 +20,7 @@ enum metric {
 
 enum metric_kind { METRIC_COUNTER, METRIC_GAUGE };
 
-/* Of the values: things, bytes, microseconds or milliseconds. */
+/* What the values are: things, bytes, microseconds or milliseconds. */
 enum metric_unit {
     METRIC_IN_COUNT,
     METRIC_IN_BYTES,
@@ -43,8 +43,8 @@ extern _Thread_local struct metric_slot *metric_own_slot;
 
 struct metric_slot *metric_claim_slot(void);
 
-/* Adds to the calling thread's slot. In a library nobody reads what it counts,
- * and the threads of the program are too many for slots. */
+/* Adds to the calling thread's slot. In a library it does nothing: nobody reads
+ * the figures, and the program may have more threads than there are slots. */
 static inline void
 metric_add(enum metric metric, int64_t n)
 {

@@ -16,17 +16,17 @@ bool num_parse_i64(struct slice text, int64_t *ret_value);
  * does. */
 bool num_parse_u32(struct slice text, uint32_t *ret_value);
 
-/* Rust's f64: decimal or exponent form, ".5", "5.", "inf", "infinity", "nan"
- * in any case; no blanks, no hex, no suffix. */
+/* Reads a double as Rust's f64 does: decimal or exponent form, ".5", "5.",
+ * "inf", "infinity", "nan" in any case; no blanks, no hex, no suffix. */
 bool num_parse_double(struct slice text, double *ret_value);
 
-/* As Redis reads a double: any text that strtod reads to its end, hexadecimal
- * and "inf" included; but no blank before it, no "nan", and no number that is
- * too large or too small for a double. */
+/* Reads a double as Redis does: any text that strtod reads to its end,
+ * hexadecimal and "inf" included. Refuses a blank before it, "nan", and numbers
+ * that are too large or too small for a double. */
 bool num_parse_strtod(struct slice text, double *ret_value);
 
-/* Bytes with an optional unit: b k kb m mb g gb t tb in any case (kb and mb
- * are powers of 1024, k and m of 1000, as in Valkey). */
+/* Reads bytes with an optional unit: b k kb m mb g gb t tb in any case (kb and
+ * mb are powers of 1024, k and m of 1000, as in Valkey). */
 bool num_parse_bytes(struct slice text, uint64_t *ret_bytes);
 
 /* Writes decimal digits without a NUL. Returns the length, at most

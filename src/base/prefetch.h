@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Prefetches the cache line at an address, which may be any. The builtin alone
- * does not count as an effect for GCC: it removes calls to a function that does
- * nothing else, and the prefetch with them.
+ * Prefetches the cache line at an address, which need not be valid. The empty
+ * asm keeps the prefetch: GCC does not count the builtin as an effect, and
+ * would remove calls to a function that does nothing else.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A table of a program's options, each with the variable that it sets. Pure,
- * but for those variables.
+ * apart from these variables.
  */
 #pragma once
 
@@ -12,24 +12,25 @@ enum program_option_kind {
     PROGRAM_OPTION_ON,     /* to: bool, becomes true */
     PROGRAM_OPTION_TEXT,   /* to: const char * */
     PROGRAM_OPTION_NUMBER, /* to: uint64_t, at least min and at most max */
-    PROGRAM_OPTION_BYTES   /* the same, with a unit such as mb */
+    PROGRAM_OPTION_BYTES   /* as NUMBER, with a unit such as mb */
 };
 
-/* "--name", "--name value" or "--name=value". A row without a name ends a
- * list. */
+/* The option --name, which may have a value: "--name value" or "--name=value".
+ * A row without a name ends a list. */
 struct program_option {
     const char *name;
     enum program_option_kind kind;
-    unsigned commands; /* that take it: bits by place in their list; 0: all */
+    unsigned commands; /* the commands that take it, as bits by their place in
+                          their list; 0: all */
     void *to;
     uint64_t min, max;
 };
 
-/* Returns the row that the word names; behind the last one, a row without a
- * name. *ret_value is the text behind "=", or NULL. */
+/* Returns the row that the word names; if there is none, the row without a name
+ * at the end. *ret_value is the text behind "=", or NULL. */
 const struct program_option *
 program_option_find(const struct program_option *list, const char *word,
                     const char **ret_value);
 
-/* Sets the variable. False: the value is not one of its kind. */
+/* Sets the variable. False: the text is no value of this kind. */
 bool program_option_set(const struct program_option *option, const char *value);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Random bytes from the kernel, and a fast sequence for choices that need not
- * be secret (xorshift; a state a thread, seeded from the kernel).
+ * be secret (xorshift; each thread has its own state, seeded from the kernel).
  */
 #pragma once
 
@@ -12,8 +12,8 @@
 void random_bytes(void *ret_bytes, size_t len);
 
 /* Returns a number from the kernel, which nobody can predict, without a system
- * call for each: a thread asks for 4 KiB at a time, and forgets each number as
- * it hands it out. */
+ * call for each: a thread asks for 4 KiB at a time, and erases each number that
+ * it returns. */
 uint64_t random_number(void);
 
 /* Writes len lower-case hexadecimal digits and a NUL. */

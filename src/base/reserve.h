@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A pool of a few megabytes that is mapped and touched at the start. It
- * provides blocks when the allocator has no memory left, to mem.c alone
- * (base/mem.h has the rules). A program that never opens it has none. Any
- * thread.
+ * provides blocks when the allocator has no memory left, only through mem.c
+ * (base/mem.h has the rules). A program that does not call reserve_open() has
+ * no reserve. Any thread.
  */
 #pragma once
 
@@ -25,16 +25,16 @@ bool reserve_open(void);
 void *reserve_take(size_t bytes, size_t leave_bytes);
 void reserve_give(void *block);
 
-/* Returns the usable bytes of the block. */
+/* Returns the usable bytes of a block of the pool. */
 size_t reserve_block_bytes(const void *block);
 
-/* Bytes of the pool in use, the most so far, and the free ones (0 if it is not
- * open). */
+/* Return the bytes of the pool in use, the most that were in use so far, and
+ * the free bytes (0 if it is not open). */
 size_t reserve_used(void);
 size_t reserve_peak(void);
 size_t reserve_free(void);
 
-/* Returns how often a block was asked for, because there was no other memory.
+/* Returns how often a block was asked for because the allocator had no memory.
  */
 uint64_t reserve_asked(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Comparison and strict number parsing of byte runs.
+ * Compares byte strings, and parses numbers strictly.
  */
 #include "base/slice.h"
 

@@ -86,29 +86,31 @@ slice_fold(char c)
     return c;
 }
 
-/* Compares without ASCII case. */
+/* Returns whether the bytes are this text, without regard to ASCII case. */
 bool slice_is_word(struct slice s, const char *text);
 
-/* Parses a strict decimal, as Redis does: an optional '-', no leading zeros, no
+/* Parse a strict decimal, as Redis does: an optional '-', no leading zeros, no
  * '+', no blanks, in range. On failure *ret_value is untouched. */
 bool slice_to_i64(struct slice s, int64_t *ret_value);
 bool slice_to_u64(struct slice s, uint64_t *ret_value);
 
-/* Returns whether a byte is white space or NUL, so that no line of a file can
- * have the text as one of its words. */
+/* Returns whether a byte is white space or NUL, such a text cannot be a word in
+ * a line of a file. */
 bool slice_has_space(struct slice s);
 
-/* Whether all bytes are zero; there is at least one. */
+/* Returns whether all bytes are zero; there is at least one. */
 static inline bool
 slice_is_zero(struct slice s)
 {
     return s.data[0] == 0 && memcmp(s.data, s.data + 1, s.len - 1) == 0;
 }
 
-/* Cuts this text off the front of *text. False: it does not begin so. */
+/* Cuts this text off the front of *text. False: *text does not begin with it.
+ */
 bool slice_take(struct slice *text, const char *front);
 
-/* Cuts off the bytes before the next `end`, and `end`. False: there is none. */
+/* Cuts the bytes before the next `end` off the front of *text, and `end`
+ * itself. False: there is no such byte. */
 bool slice_take_until(struct slice *text, char end, struct slice *ret_bytes);
 
 /* Cuts off the next line, and its LF or CR LF; the last line may have none.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A set of hash slots: a bitmap of 2 KiB. Its text is ranges, as in CLUSTER
- * NODES: "0-5460 9000". Pure; {0} is empty.
+ * A set of hash slots: a bitmap of 2 KiB. As text it is a list of ranges, as in
+ * CLUSTER NODES: "0-5460 9000". Pure; {0} is empty.
  */
 #pragma once
 
@@ -66,7 +66,8 @@ slot_set_from(const struct slot_set *set, unsigned at)
 /* Adds the slots from `first` to `last`, both included. */
 void slot_set_add_range(struct slot_set *set, unsigned first, unsigned last);
 
-/* Adds the slots of `other`, keeps those alone, or takes them away. */
+/* Add the slots of `other`; remove all slots but those of `other`; remove the
+ * slots of `other`. */
 void slot_set_unite(struct slot_set *set, const struct slot_set *other);
 void slot_set_intersect(struct slot_set *set, const struct slot_set *other);
 void slot_set_subtract(struct slot_set *set, const struct slot_set *other);

@@ -54,8 +54,8 @@ open_socket(const char *path)
     return true;
 }
 
-/* Whether the variable names another process: then a parent of this one has
- * only passed its environment on. */
+/* Returns whether the variable names another process: then it was meant for a
+ * parent, which has only passed on its environment. */
 static bool
 is_for_another(const char *variable)
 {

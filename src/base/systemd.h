@@ -41,5 +41,5 @@ bool systemd_reloading(void);
 unsigned systemd_sockets(void);
 
 /* Returns how often to send "WATCHDOG=1": half of the time that the service
- * manager waits. 0: it has no watchdog. */
+ * manager waits. 0: the unit has no watchdog. */
 uint64_t systemd_watchdog_interval_ms(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One mutex, one condition in each direction.
+ * The owner and the thread share one mutex, with one condition for each
+ * direction.
  */
 #include "base/task.h"
 

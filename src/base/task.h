@@ -2,7 +2,7 @@
  *
  * A thread for disk work that need not be fast: manifests, new files, removing
  * old ones, restoring huge pages. Its owner, usually loop 0, gives it one task
- * at a time, and is called when it is done.
+ * at a time, and is told when it is done.
  */
 #pragma once
 
@@ -11,12 +11,12 @@
 
 struct task;
 
-/* Starts the thread under this name. The thread calls done after each task. At
- * the start of the server only: without a thread the server ends with a
- * message. */
+/* Starts the thread under this name. The thread calls done after each task.
+ * Call it only while the server starts: if there is no thread, the process ends
+ * with a message. */
 struct task *task_new(const char *name, void (*done)(void *ctx), void *ctx);
 
-/* Waits for the task that runs, then ends the thread. A task that waits for its
+/* Waits for the present task, then ends the thread. A task that waits for its
  * time runs at once. NULL is fine. */
 void task_free(struct task *task);
 
@@ -24,11 +24,12 @@ void task_free(struct task *task);
  * the next one. */
 void task_start(struct task *task, void (*fn)(void *arg), void *arg);
 
-/* Does so at this time of clock_mono_ns, or at once after task_hurry. */
+/* Runs fn(arg) at this time of clock_mono_ns, or as soon as task_hurry is
+ * called. */
 void task_start_at(struct task *task, void (*fn)(void *arg), void *arg,
                    uint64_t not_before_ns);
 void task_hurry(struct task *task);
 
-/* True from task_start until fn has returned. */
+/* Returns true from task_start until fn has returned. */
 bool task_is_running(struct task *task);
 void task_wait(struct task *task);

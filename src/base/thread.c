@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* jemalloc's; NULL where it is not linked. */
+/* A function of jemalloc; NULL where that is not linked. */
 extern int mallctl(const char *name, void *old, size_t *old_len, void *new,
                    size_t new_len) __attribute__((weak));
 
@@ -59,7 +59,7 @@ settle_thread(void *arg)
     return fn(fn_arg);
 }
 
-/* 0 or an errno. */
+/* Creates the thread. Returns 0 or an errno value. */
 static int
 create(pthread_t *ret_thread, const char *name, void *(*fn)(void *), void *arg)
 {

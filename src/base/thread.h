@@ -3,8 +3,8 @@
  * Threads of the server: with a stack of known size and all signals blocked.
  * The first allocations of a new thread, inside the allocator, cannot fail
  * cleanly. So a thread that lasts starts before there are clients, and has made
- * them when thread_start returns. A thread that starts later has no allocator
- * cache, and needs none.
+ * its first allocations when thread_start returns. A thread that starts later
+ * has no allocator cache, and needs none.
  */
 #pragma once
 
@@ -26,6 +26,6 @@ bool thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *),
 void thread_must_start(pthread_t *ret_thread, const char *name,
                        void *(*fn)(void *), void *arg);
 
-/* Prepares the main thread as thread_start does others: enables its cache, and
- * touches the part of its stack that it will need. */
+/* Prepares the main thread as thread_start prepares others: enables its cache,
+ * and touches the part of its stack that it will need. */
 void thread_settle_main(void);

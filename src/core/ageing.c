@@ -77,8 +77,8 @@ bloom_contains_at(const struct bloom *bloom, struct bloom_hash hash,
     return false;
 }
 
-/* Most items are in no generation, or in one that nobody can predict, so each
- * layer is asked for all items. */
+/* Asks each layer for all items, since most items are in no generation, or in
+ * one that cannot be predicted. */
 void
 ageing_begin(struct bloom *bloom, uint64_t now_ms)
 {
@@ -295,7 +295,7 @@ turn_to(struct bloom *bloom, uint64_t now_ms, const struct bloom_env *env)
     return elapsed > 0 ? turn(bloom, elapsed, env_or_default(env)) : BLOOM_OK;
 }
 
-/* Behind a turn the newest generation is empty, so the add cannot fail. */
+/* After a turn, the newest generation is empty, so the add cannot fail. */
 enum bloom_status
 bloom_add_at(struct bloom *bloom, const struct bloom_env *env,
              struct bloom_hash hash, uint64_t now_ms, bool *ret_added)
@@ -319,7 +319,7 @@ ageing_force(struct bloom *bloom, const struct bloom_env *env,
 
 /* ---- unions -------------------------------------------------------------- */
 
-/* The union of several filters, at the latest turn of all. */
+/* The union of several filters, at the latest of their turns. */
 struct joined {
     struct bloom *into;
     struct row row;
@@ -428,7 +428,7 @@ free_lines(struct joined *joined, const struct bloom_env *env)
         struct layer *place = place_of_layer(joined, joined->into, i);
 
         if (place != NULL) {
-            place->lines = NULL; /* they are its own */
+            place->lines = NULL; /* the destination owns them */
         }
     }
     for (uint32_t i = 0; i < joined->row.count; i++) {

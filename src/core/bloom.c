@@ -28,7 +28,7 @@ enum {
     NEAR_BYTES = 256 * 1024
 };
 
-/* For bloom_together(). */
+/* Limits for bloom_together(). */
 enum {
     MANY_LAYERS = 8,
     PAGE_BYTES = 2 * 1024 * 1024, /* the kernel clears it at the first touch */
@@ -320,7 +320,7 @@ bloom_prefetch_batch(const struct bloom *bloom, const struct bloom_hash *hashes,
     }
 }
 
-/* Of a chain, the sums and the layers that prefetch_chain looks at. */
+/* Fetches, of a chain, the sums and the layers that prefetch_chain() reads. */
 void
 bloom_fetch_layers(const struct bloom *bloom)
 {

@@ -13,7 +13,7 @@
 #include "core/plan.h"
 
 /* Makes a filter as bloom_new() does, in the caller's struct, which is left
- * undefined on failure. It may be moved. */
+ * undefined on failure. The struct may be moved. */
 enum bloom_status bloom_init(struct bloom *bloom,
                              const struct bloom_params *params,
                              const struct bloom_env *env);
@@ -26,17 +26,18 @@ const char *bloom_kind_name(enum bloom_kind kind);
 double bloom_asked_rate(const struct bloom *bloom, uint32_t index);
 
 /* Returns how many items, 1 to BLOOM_BATCH_MAX, a caller should process at once
- * if it must not take long. Very many layers make it fewer, and so does a large
- * new layer, whose pages the kernel clears when they are first touched. */
+ * if it must not take long. The number is lower for filters with very many
+ * layers, or with a large new layer, whose pages the kernel clears when they
+ * are first touched. */
 size_t bloom_together(const struct bloom *bloom);
 
 /* Returns whether many small pages of a large newest layer are untouched. The
  * kernel clears a page when it is first written, which takes 1 to 2 us. */
 bool bloom_is_fresh(const struct bloom *bloom);
 
-/* Has the kernel clear the pages that adds of these items will write, if the
- * filter is fresh: by one page fault each, where the adds, which read first,
- * would cause two. For the writer, before the adds. */
+/* Makes the kernel clear the pages that adds of these items will write, if the
+ * filter is fresh. That takes one page fault for each page; the adds, which
+ * read first, would cause two. The writer calls it before the adds. */
 void bloom_touch(const struct bloom *bloom, const struct bloom_hash *hashes,
                  size_t count);
 
@@ -51,12 +52,13 @@ const void *bloom_layer_lines(const struct bloom *bloom, uint32_t index,
 struct plan bloom_plan(const struct bloom *bloom, uint64_t limit_bytes,
                        struct bloom_params *ret_params);
 
-/* By how much bloom_size() rose when the newest layer, not the first, came. */
+/* Returns by how much bloom_size() rose when the newest layer was added. There
+ * are several layers. */
 uint64_t bloom_growth_bytes(const struct bloom *bloom);
 
-/* Fetch into the cache what a lookup of one item reads: of the filter's layers
- * the structs, and then the lines. For a filter among many, which nothing has
- * used lately, however small it is. */
+/* Fetch into the cache what a lookup of one item reads: first the structs of
+ * the layers, then the lines. They help with a filter that nothing has used
+ * lately, however small it is. */
 void bloom_fetch_layers(const struct bloom *bloom);
 void bloom_fetch(const struct bloom *bloom, struct bloom_hash hash);
 
@@ -66,18 +68,18 @@ void bloom_fetch(const struct bloom *bloom, struct bloom_hash hash);
 enum bloom_status bloom_force(struct bloom *bloom, const struct bloom_env *env,
                               struct bloom_hash hash);
 
-/* Counts an item that bloom_force() would add, growing as it does, but sets no
- * bit: the newest layer is the item's. */
+/* Counts an item that bloom_force() would add, and grows the filter as that
+ * does, but sets no bit: the item belongs to the newest layer. */
 enum bloom_status bloom_count_one(struct bloom *bloom,
                                   const struct bloom_env *env);
 
-/* Sets the bits of an item in a filter that cannot grow, and counts nothing. Of
- * a log with gaps, deletions may be missing: the filter then has more items
- * than it had, and must take the others all the same. */
+/* Sets the bits of an item in a filter that cannot grow, and counts nothing. It
+ * serves the replay of a log with gaps, in which deletions may be missing: the
+ * filter then has too many items, and must take the next ones all the same. */
 void bloom_add_over(struct bloom *bloom, struct bloom_hash hash);
 
-/* Does what bloom_merge() does, also if that gives a layer more items than its
- * capacity: it is counted as full. For such a log, too. */
+/* Does what bloom_merge() does, even if a layer gets more items than its
+ * capacity: that layer is counted as full. It serves such a log, too. */
 enum bloom_status bloom_merge_over(struct bloom *bloom,
                                    const struct bloom_env *env,
                                    const struct bloom *const *others,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A filter from the replies of BF.SCANDUMP, for programs: they never see it
- * before it is complete.
+ * Makes a filter from the replies of BF.SCANDUMP, for programs, which never see
+ * it before it is complete.
  */
 #include "core/filter.h"
 #include "core/payload.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Lines between filters and their stored form, which codec_head.c draws; and
- * copies of filters.
+ * Copies lines between filters and their stored form, which codec_head.c draws,
+ * and between filters.
  */
 #include "core/codec.h"
 
@@ -119,7 +119,7 @@ codec_dump(const struct bloom *bloom, uint64_t incarnation, void *ret_bytes)
 /* ---- load and copy ------------------------------------------------------- */
 
 /* Makes a struct and those of COUNT layers; the caller fills in the layers.
- * False, and nothing to undo, without memory. */
+ * Without memory returns false, and there is nothing to undo. */
 static bool
 alloc_structs(struct bloom *bloom, const struct bloom_params *params,
               unsigned parts, uint32_t count, const struct bloom_env *env)
@@ -235,7 +235,8 @@ set_shape(struct bloom *bloom, const struct codec_head *head,
     set_extra(bloom, head);
 }
 
-/* LEN is at least the shortest that codec_read_head() accepts. */
+/* Checks the checksum. LEN is at least the shortest length that
+ * codec_read_head() accepts. */
 static bool
 checksum_holds(const uint8_t *data, size_t len)
 {

@@ -57,9 +57,10 @@ void *codec_layer_lines(struct bloom *bloom, uint32_t index, size_t *ret_bytes);
  * differ: the copy is untouched. */
 bool bloom_copy_into(const struct bloom *bloom, struct bloom *copy);
 
-/* Convert lines between the stored byte order and the machine's, in place or
- * for storing: codec_stored() returns the lines themselves if both orders are
- * the same, else a copy in SCRATCH of BYTES. BYTES is a multiple of 8. */
+/* Convert lines between the stored byte order and the machine's.
+ * codec_to_host() works in place. codec_stored(), below, returns the lines
+ * themselves if both orders are the same, else a copy in SCRATCH, which has
+ * space for BYTES. BYTES is a multiple of 8. */
 void codec_to_host(void *lines, size_t bytes);
 
 /* Copies bytes into zeroed lines. Pieces of zeros are not written, so that

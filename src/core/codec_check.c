@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a head must be: the chains that filters can grow to, and no others.
+ * Checks heads: only chains to which filters can grow are accepted.
  */
 #include "core/codec_head.h"
 
@@ -27,9 +27,9 @@ follows(uint32_t kind, const struct codec_layer *older,
            capacity <= BLOOM_CAPACITY_MAX && newer->capacity == capacity;
 }
 
-/* sizing_acceptable() takes a microsecond, and a server may have millions of
- * filters that differ only in their seeds. No capacity is 0, so an empty slot
- * equals no layer. */
+/* Remembers results, since sizing_acceptable() takes a microsecond, and a
+ * server may have millions of filters that differ only in their seeds. No
+ * capacity is 0, so an empty slot never equals a layer. */
 static bool
 geometry_holds(const struct codec_layer *layer, double rate,
                struct codec_known *known)
@@ -75,7 +75,8 @@ stream_bytes(const struct codec_head *head)
     return foreign_is(head->params.kind) ? bytes : head->line_bytes;
 }
 
-/* Checks the parts of the stream that have come. They must not be all of it. */
+/* Checks the parts of the stream that have come. They must not be the whole
+ * stream. */
 static bool
 ranges_hold(const struct codec_head *head)
 {
@@ -96,8 +97,8 @@ ranges_hold(const struct codec_head *head)
     return true;
 }
 
-/* Accepts what RedisBloom's own loader accepts, but for its number of hashes
- * and items. */
+/* Accepts what RedisBloom's own loader accepts, except its number of hashes and
+ * of items. */
 static bool
 redisbloom_layer_holds(const struct codec_layer *layer)
 {
@@ -134,7 +135,7 @@ check_redisbloom(const struct codec_head *head)
 }
 
 /* valkey-bloom takes the size and the hashes of a layer from its header, so
- * they need not be the formula's. */
+ * they need not follow the formula. */
 static bool
 shape_holds(const struct codec_head *head, const struct codec_layer *layer,
             double rate, struct codec_known *known)

@@ -27,13 +27,13 @@ enum {
     CODEC_CHECKSUM_BYTES = 8
 };
 
-/* Borrows the bytes that it was read from. */
+/* A head as it was read. It points into the bytes that it was read from. */
 struct codec_head {
     struct bloom_params params; /* stripes and lines are layer 0's, as stored */
     uint64_t incarnation;
     uint32_t layers;
     uint32_t options; /* of kind redisbloom: core/foreign.h */
-    uint32_t growth;  /* of kind redisbloom: as its header has it */
+    uint32_t growth;  /* of kind redisbloom: as in its header */
     uint64_t undone;  /* of kind deletable: core/deletable.h */
     uint64_t turn;    /* of kind ageing: of its newest generation */
     bool incomplete;  /* only `ranges` of the stream have come */
@@ -48,7 +48,7 @@ struct codec_head {
 struct codec_layer {
     uint64_t capacity, items, lines;
     uint32_t stripes;
-    uint32_t log2;              /* of kind redisbloom and deletable, else 0 */
+    uint32_t log2;              /* of kinds redisbloom and deletable; else 0 */
     uint32_t refund;            /* of kind deletable; ageing: the age; else 0 */
     double rate, bits_per_item; /* of kind redisbloom */
 };
@@ -73,8 +73,8 @@ uint64_t codec_layer_bytes(const struct codec_head *head, uint32_t index);
  * layer. Fails with BLOOM_CORRUPT. */
 enum bloom_status codec_check_head(const struct codec_head *head);
 
-/* Does the same, faster for many similar heads: *memo, all zero at first, keeps
- * the geometries that were acceptable. It changes no answer. */
+/* Does the same, faster for many similar heads: *memo, all zero at first,
+ * remembers the geometries that were acceptable. The results are the same. */
 enum { CODEC_MEMO_LAYERS = 8 };
 struct codec_memo {
     struct codec_known {
@@ -87,7 +87,7 @@ enum bloom_status codec_check_head_known(const struct codec_head *head,
                                          struct codec_memo *memo);
 
 /* Write the fixed part of a head, from params, incarnation, layers, options and
- * incomplete, and one layer of its table. Those who read other forms make heads
+ * incomplete, and one layer of its table. The readers of other forms make heads
  * with these, so that all filters are checked and made in one place. */
 void codec_put_fixed(const struct codec_head *head, uint8_t *ret_bytes);
 void codec_put_layer(uint32_t kind, uint32_t index,

@@ -54,10 +54,10 @@ place_of_line(const struct layer *layer, uint64_t index)
     return index + (index >> layer->log2);
 }
 
-/* An item's line in one stripe. */
+/* The line of an item in one stripe. */
 struct spot {
     struct line *line;
-    uint64_t *collided; /* its collision words, from word 0's on */
+    uint64_t *collided; /* the line's collision words, from word 0 on */
 };
 
 static inline struct spot

@@ -19,9 +19,9 @@
 #include "core/line.h"
 #include "core/sizing.h"
 
-enum { COLLISION_LOG2_MAX = 3 /* of a region */ };
+enum { COLLISION_LOG2_MAX = 3 /* the largest log2 of the words of a region */ };
 
-/* Returns whether this is a region. */
+/* Returns whether a region may have so many words. */
 static inline bool
 collision_is_region(uint64_t region)
 {
@@ -29,8 +29,8 @@ collision_is_region(uint64_t region)
            (region & (region - 1)) == 0;
 }
 
-/* The lines that a change concerns: those of pieces that were copied before
- * POSITION. */
+/* The lines that a change is applied to: those in pieces that were copied
+ * before POSITION. */
 struct collision_scope {
     const uint64_t *pieces; /* positions of the layer's; NULL: all lines */
     size_t piece_bytes;
@@ -40,21 +40,23 @@ struct collision_scope {
 /* Computes the bytes of a layer. False if they exceed INT64_MAX. */
 bool collision_bytes(struct geometry geometry, uint64_t *ret_bytes);
 
-/* Returns the bytes of a piece of the layer: MOST, or a little less, so that it
- * has whole blocks. */
+/* Returns the bytes of a piece of the layer: at most MOST, so that a piece has
+ * whole blocks. */
 size_t collision_piece_bytes(const struct layer *layer, size_t most);
 
 /* Sets the item's bits, and marks those that are set already. Returns whether
- * one was clear. */
+ * one of them was clear. */
 bool collision_mark(struct layer *layer, struct bloom_hash hash,
                     const struct collision_scope *scope);
 
-/* Clears the item's bits outside of collided regions. Returns how many. */
+/* Clears the item's bits outside of collided regions. Returns how many it
+ * cleared. */
 uint16_t collision_clear(struct layer *layer, struct bloom_hash hash,
                          const struct collision_scope *scope);
 
-/* Adds the layer FROM to INTO of equal shape: the bits and collisions of both,
- * and collisions where both have a bit. Counts nothing. */
+/* Unites the layer FROM with INTO, which has the same shape. INTO then has the
+ * bits and collisions of both, and a collision where both have a bit. Counts
+ * nothing. */
 void collision_unite(struct layer *into, const struct layer *from);
 
 /* The operations of struct layer_ops. */

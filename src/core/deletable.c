@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The life of items; deletable.h has the rules.
+ * Adds and deletes items; deletable.h has the rules.
  */
 #include "core/deletable.h"
 

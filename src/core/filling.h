@@ -14,7 +14,7 @@
 #include "core/lzf.h"
 #include "core/rdb.h"
 
-/* Reads the array of the next layer, whose fields were accepted before. */
+/* Reads the array of the next layer, whose fields were checked before. */
 typedef void (*filling_next_fn)(struct rdb_in *in, unsigned version, bool last,
                                 struct rdb_string *ret_array);
 
@@ -22,23 +22,24 @@ struct filling {
     const uint8_t *stored; /* where the bytes were at the last piece */
     struct rdb_in in;      /* layers to come */
     filling_next_fn next;
-    unsigned version;        /* of the form, for next */
-    size_t head;             /* bytes of an array in front of its bits */
-    uint32_t layer;          /* that is being filled, or the number of layers */
-    struct rdb_string array; /* its bytes, and the next of them */
+    unsigned version; /* of the form, for next */
+    size_t head;      /* bytes of an array in front of its bits */
+    uint32_t layer;   /* being filled; at the end, the number of layers */
+    struct rdb_string array; /* its array; `at` is the next byte of it */
     size_t at;
     struct lzf lzf;
     uint8_t *unpacked; /* of an array with a head; env's memory, or NULL */
-    bool begun;        /* the array is read */
+    bool begun;        /* the array has been read */
 };
 
-/* Fills in about BYTES more, of stored bytes that begin at STORED. Sets
- * *ret_more if there are more. Fails with BLOOM_CORRUPT, BLOOM_NOMEM. */
+/* Fills in about BYTES more bytes. The stored bytes begin at STORED. Sets
+ * *ret_more to whether there are more to fill in. Fails with BLOOM_CORRUPT,
+ * BLOOM_NOMEM. */
 enum bloom_status filling_step(struct filling *filling, const void *stored,
                                struct bloom *bloom, const struct bloom_env *env,
                                size_t bytes, bool *ret_more);
 
-/* Frees what a filling holds, at its end or before. */
+/* Frees the memory of a filling, at its end or earlier. */
 void filling_fini(struct filling *filling, const struct bloom_env *env);
 
 /* Fills in everything, and ends the filling. On failure frees the filter. */

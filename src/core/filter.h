@@ -37,12 +37,12 @@ struct bloom_odd {
 
 /* What a layer of kind redisbloom stores besides its bits. */
 struct bloom_extra_layer {
-    double rate;          /* that it was made for */
-    double bits_per_item; /* by which it was made */
+    double rate;          /* error rate that the layer was made for */
+    double bits_per_item; /* from which its size was computed */
 };
 
-/* The bytes that an incomplete filter has got, as parts of its stream: sorted,
- * apart from each other, and not empty. */
+/* The bytes that an incomplete filter has received, as ranges of its stream.
+ * Ranges are sorted, do not touch each other, and are not empty. */
 enum { COVERAGE_RANGES_MAX = 256 };
 struct bloom_coverage {
     uint64_t count;
@@ -51,8 +51,9 @@ struct bloom_coverage {
     } ranges[COVERAGE_RANGES_MAX];
 };
 
-/* Positions of a log up to which the pieces of a filter's lines include it,
- * oldest layer first: of a copy that is being completed (core/deletable.h). */
+/* The positions of the pieces of a deletable filter's copy that is being
+ * completed (core/deletable.h), oldest layer first: each piece of lines
+ * includes the log up to its position. */
 struct bloom_pieces {
     size_t most_bytes; /* of a piece */
     uint32_t layers;   /* that were copied */
@@ -77,11 +78,11 @@ struct bloom_extra {
         struct bloom_extra_layer first;  /* of kind redisbloom: layer 0 */
         struct {                         /* of kind deletable */
             uint64_t undone;             /* core/deletable.h */
-            struct bloom_pieces *pieces; /* NULL, but while it is completed; not
-                                            counted as the filter's memory */
+            struct bloom_pieces *pieces; /* NULL unless it is being completed;
+                                            not counted as its memory */
         };
         struct {               /* of kind ageing: */
-            uint64_t capacity; /* that was asked for */
+            uint64_t capacity; /* as asked for */
             uint64_t turn;     /* of the newest generation: core/ageing.h */
         };
     };
@@ -103,7 +104,7 @@ struct bloom_chain {
     };
     uint64_t capacity;     /* all layers */
     uint64_t size_bytes;   /* the whole filter */
-    struct layer layers[]; /* oldest first. In kind redisbloom a struct
+    struct layer layers[]; /* oldest first. In kind redisbloom, a struct
                               bloom_extra_layer for each slot follows */
 };
 
@@ -130,7 +131,7 @@ enum {
     BLOOM_KIND_BITS = 0x3f
 };
 
-/* short_below of filters that hash by XXH3. */
+/* The value of short_below in filters that hash by XXH3. */
 enum { BLOOM_SHORT_BELOW = 17 };
 
 _Static_assert(offsetof(struct bloom, error_rate) <= 64, "hot part: one line");
@@ -155,15 +156,16 @@ bloom_is_keyed(const struct bloom *bloom)
     return (bloom->traits & BLOOM_TRAIT_KEYED) != 0;
 }
 
-/* Returns whether bits are still to come: the filter must not be asked, added
- * to, copied, dumped or merged. */
+/* Returns whether some bits have not come yet. Such a filter must not be asked,
+ * added to, copied, dumped or merged. */
 static inline bool
 bloom_is_incomplete(const struct bloom *bloom)
 {
     return __builtin_expect((bloom->traits & BLOOM_INCOMPLETE) != 0, 0);
 }
 
-/* Returns what the filter has in place of a struct bloom_odd, or NULL. */
+/* Returns the struct bloom_extra that the filter has in place of a struct
+ * bloom_odd, or NULL. */
 static inline struct bloom_extra *
 bloom_extra_of(const struct bloom *bloom)
 {
@@ -173,7 +175,7 @@ bloom_extra_of(const struct bloom *bloom)
     return bloom->count == 1 ? bloom->extra : bloom->chain->extra;
 }
 
-/* Returns what a keyed filter has. */
+/* Returns the struct bloom_keyed of a keyed filter. */
 static inline struct bloom_keyed *
 bloom_keyed_of(const struct bloom *bloom)
 {
@@ -193,7 +195,8 @@ bloom_newest(const struct bloom *bloom)
     return &bloom_layers_const(bloom)[bloom->count - 1];
 }
 
-/* Returns the capacity of all layers; of kind ageing the one asked for. */
+/* Returns the capacity of all layers; for kind ageing, the capacity that was
+ * asked for. */
 static inline uint64_t
 bloom_capacity(const struct bloom *bloom)
 {

@@ -25,10 +25,10 @@ enum {
     REDISBLOOM_LOG2_MAX = 63
 };
 
-/* The rate of each layer is this part of the one before it. */
+/* The rate of each layer is that of the layer before it times this. */
 #define REDISBLOOM_TIGHTENING 0.5
 
-/* Returns whether a kind is one of the two. */
+/* Returns whether a kind is one of the two foreign ones. */
 static inline bool
 foreign_is(uint32_t kind)
 {
@@ -38,8 +38,9 @@ foreign_is(uint32_t kind)
 /* More hashes than the smallest positive rate needs, in both products. */
 #define FOREIGN_HASHES_MAX 1100
 
-/* A hash of RedisBloom is (high + i low) mod 2^64: MurmurHash64A of the item,
- * and again with the first as seed; without force64 MurmurHash2, of 32 bits. */
+/* Hashes an item as RedisBloom does, for which hash i is (high + i low) mod
+ * 2^64. `high` is MurmurHash64A of the item, and `low` the same with `high` as
+ * seed; without force64 it uses MurmurHash2, which has 32 bits. */
 struct bloom_hash redisbloom_hash(const void *item, size_t len, bool force64);
 
 /* Hashes an item as valkey-bloom does: SipHash-1-3 of its length in 8 bytes and
@@ -74,13 +75,14 @@ valkeybloom_position(struct bloom_hash hash, uint32_t index, uint64_t bits)
 struct geometry redisbloom_geometry(uint64_t capacity, double rate);
 struct geometry valkeybloom_geometry(uint64_t capacity, double rate);
 
-/* Returns the bits an item at this rate, as RedisBloom stores it. */
+/* Returns the bits per item for this rate, as RedisBloom stores them. */
 double redisbloom_bits_per_item(double rate);
 
-/* Returns the hashes for so many bits an item; above FOREIGN_HASHES_MAX: 0. */
+/* Returns the number of hashes for so many bits per item; 0 if it is above
+ * FOREIGN_HASHES_MAX. */
 uint32_t redisbloom_hashes(double bits_per_item);
 
-/* Returns the stored bytes of an array of so many bits. */
+/* Returns the number of bytes that store an array of so many bits. */
 static inline uint64_t
 foreign_bytes(uint64_t bits)
 {

@@ -16,7 +16,7 @@ struct secret {
 
 static struct {
     struct secret own;
-    bool is_set; /* there is an own one */
+    bool is_set; /* there is an own secret */
     bool accepts_all;
     atomic_flag adding;
     _Atomic size_t count; /* of others, which never change */
@@ -145,7 +145,7 @@ keyed_reveal(uint64_t fingerprint, uint8_t ret_secret[BLOOM_SECRET_BYTES])
     return true;
 }
 
-/* One that is not known (keyed_accept_all()) gives a wrong key. */
+/* An unknown secret (keyed_accept_all()) gives a wrong key. */
 struct siphash_key
 keyed_derive(uint64_t fingerprint, const uint8_t seed[BLOOM_SEED_BYTES])
 {

@@ -29,7 +29,7 @@
 #include "core/siphash.h"
 
 enum {
-    KEYED_OTHERS_MAX = 64, /* beside the own one */
+    KEYED_OTHERS_MAX = 64, /* besides the process's own one */
     KEYED_MAX = KEYED_OTHERS_MAX + 1
 };
 
@@ -41,20 +41,21 @@ bool keyed_accept_all(bool accept);
 /* Returns whether filters of this fingerprint can be made here. */
 bool keyed_is_known(uint64_t fingerprint);
 
-/* Returns whether its secret is in the keyring. */
+/* Returns whether the secret of this fingerprint is in the keyring. */
 bool keyed_is_held(uint64_t fingerprint);
 
-/* Returns whether there is an own secret, with its fingerprint. */
+/* Returns the fingerprint of the process's own secret; false if it has none. */
 bool keyed_fingerprint(uint64_t *ret_fingerprint);
 
 /* Returns the fingerprint that a secret has. */
 uint64_t keyed_fingerprint_of(const uint8_t secret[BLOOM_SECRET_BYTES]);
 
-/* Fills the fingerprints of the keyring. Returns how many they are. */
+/* Lists the fingerprints of all secrets in the keyring. Returns their number.
+ */
 size_t keyed_list(uint64_t ret_fingerprints[KEYED_MAX]);
 
-/* Copies a secret of the keyring; false: it is not there. The caller wipes it.
- */
+/* Copies a secret of the keyring; the caller wipes it. False: the keyring does
+ * not have it. */
 bool keyed_reveal(uint64_t fingerprint, uint8_t ret_secret[BLOOM_SECRET_BYTES]);
 
 /* Returns the key of filters with this secret and this seed. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The striped layer, in plain C and for AVX2; layer.h has the layout. And the
- * foreign ones; collision.c has the deletable ones. The table of operations is
- * written once, before threads start.
+ * The striped layer, in plain C and for AVX2; layer.h has the layout. The
+ * foreign layers are here, too; collision.c has the deletable ones. The table
+ * of operations is written once, before threads start.
  *
  * A lookup and a repeated add do not write, so they leave cache lines shared.
  */
@@ -20,7 +20,8 @@
 
 #define INLINE __attribute__((always_inline)) static inline
 
-/* Of an item of a foreign kind. Most misses end at the second bit. */
+/* How many bits of an item are prefetched in foreign kinds. Most misses end at
+ * the second bit. */
 enum { PREFETCHED_BITS = 8 };
 
 _Static_assert(sizeof(struct layer) <= 48, "a layer has to stay small");
@@ -188,7 +189,8 @@ striped_ones(const struct line *lines, size_t count)
     return count_ones(lines, count);
 }
 
-/* A product of counts is a whole number of at most 64^8 = 2^48. */
+/* Sums are exact: a product of counts is a whole number of at most 64^8 = 2^48.
+ */
 INLINE double
 sum_products(const struct line *lines, size_t count)
 {
@@ -362,8 +364,8 @@ struct layer_ops layer_ops[BLOOM_KINDS] = {
 
 typedef uint64_t half_line __attribute__((vector_size(32), may_alias));
 
-/* The bit of each word, 4 words at a time. A vector shift of 64 or more is
- * undefined, hence the mask. */
+/* Computes the item's bit in each word, 4 words at a time. A vector shift of 64
+ * or more is undefined, hence the mask. */
 #define BITS_LEFT(low)  ((((half_line){ 0 } + (low)) >> left_shift) & 63)
 #define BITS_RIGHT(low) ((((half_line){ 0 } + (low)) >> right_shift) & 63)
 
@@ -512,7 +514,7 @@ layer_select_cpu(bool force_portable)
     return "portable";
 }
 
-/* A read of 32 bytes has each of its words whole, but the thread sanitizer does
+/* A read of 32 bytes reads each word atomically, but the thread sanitizer does
  * not know that. */
 const char *
 layer_select_shared(void)

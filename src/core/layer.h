@@ -26,17 +26,19 @@
 #include "core/line.h"
 #include "core/sizing.h"
 
-#define BLOOM_KINDS 5 /* of enum bloom_kind */
+#define BLOOM_KINDS 5 /* values of enum bloom_kind */
 
-/* By kind. Written by layer_select_cpu() only, before threads start. */
+/* The operations by kind. Only layer_select_cpu() and layer_select_shared()
+ * write them, before threads start. */
 extern struct layer_ops layer_ops[BLOOM_KINDS];
 
-/* Contract of bloom_select_cpu(). */
+/* Does what bloom_select_cpu() does. */
 const char *layer_select_cpu(bool force_portable);
 
-/* Does the same for a process whose threads ask while one adds: adds set bits
- * by atomic stores, so that a lookup finds each bit that was there before it.
- * Who adds a layer, or frees one, publishes and reclaims it. */
+/* Does the same for a process whose threads look up items while one thread
+ * adds: adds set bits by atomic stores, so that a lookup finds each bit that
+ * was set before it. A caller that adds or frees a layer must itself make that
+ * safe for the readers. */
 const char *layer_select_shared(void);
 
 /* Computes the bytes of the lines of a layer, which are whole lines. False if
@@ -44,8 +46,8 @@ const char *layer_select_shared(void);
 bool layer_geometry_bytes(uint32_t kind, struct geometry geometry,
                           uint64_t *ret_bytes);
 
-/* Makes an empty layer. False, and nothing to undo, without memory. The
- * geometry's bytes must not exceed INT64_MAX. */
+/* Makes an empty layer. Without memory returns false, and there is nothing to
+ * undo. The geometry's bytes must not exceed INT64_MAX. */
 bool layer_init(struct layer *layer, enum bloom_kind kind, uint64_t capacity,
                 struct geometry geometry, const struct bloom_env *env);
 void layer_fini(struct layer *layer, const struct bloom_env *env);

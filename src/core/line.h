@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The structs of a layer, and how an item finds its line and bits in a striped
- * one: for layer.h, which has the layout, and for those who write its kinds.
+ * The structs of a layer, and how the line and the bits of an item are found in
+ * a striped one. For layer.h, which draws the layout, and for the files that
+ * implement its kinds.
  */
 #pragma once
 
@@ -21,10 +22,10 @@ _Static_assert(sizeof(struct line) == BLOOM_LINE_BYTES, "one cache line");
 
 struct layer {
     struct line *lines;
-    uint64_t line_count; /* a stripe; of the foreign kinds: bits */
+    uint64_t line_count; /* of a stripe; in foreign kinds: bits */
     uint64_t capacity;
     uint64_t items;   /* counted by the owner */
-    uint32_t stripes; /* of the foreign kinds: hashes */
+    uint32_t stripes; /* in foreign kinds: hashes */
     uint8_t kind;     /* enum bloom_kind */
     uint8_t log2;     /* of kind redisbloom: core/foreign.h; deletable: of
                          the region */
@@ -36,13 +37,14 @@ struct layer {
 
 struct layer_ops {
     bool (*contains)(const struct layer *layer, struct bloom_hash hash);
-    /* Returns whether a bit was clear before. If none was, writes nothing, but
-     * kind deletable marks collisions. */
+    /* Returns whether a bit was clear before. If all bits were set, writes
+     * nothing, except that kind deletable marks collisions. */
     bool (*add)(struct layer *layer, struct bloom_hash hash);
     /* Fetches the lines that the first STRIPES steps of a lookup read. */
     void (*prefetch)(const struct layer *layer, struct bloom_hash hash,
                      uint32_t stripes);
-    /* Makes the kernel clear the pages that an add of the item will write. */
+    /* Makes the kernel clear the pages that an add of the item will write to.
+     */
     void (*touch)(const struct layer *layer, struct bloom_hash hash);
     /* Do the same for COUNT hashes in order, without a call for each. add_many
      * returns how many of its answers are true. */
@@ -54,10 +56,11 @@ struct layer_ops {
     void (*prefetch_many)(const struct layer *layer,
                           const struct bloom_hash *hashes, size_t count,
                           uint32_t stripes);
-    uint64_t (*bytes)(const struct layer *layer); /* of the lines, whole */
+    uint64_t (*bytes)(const struct layer *layer);             /* of all lines */
     uint64_t (*ones)(const struct line *lines, size_t count); /* bits set */
-    /* Returns the sum over the lines of the product of the fills of their
-     * words: the lines' chance to have all bits of an absent item. */
+    /* Returns the sum, over the lines, of the product of the fills of a line's
+     * words. This product is the probability that the line has all bits of an
+     * absent item. */
     double (*products)(const struct line *lines, size_t count);
 };
 
@@ -96,9 +99,9 @@ line_bit(uint64_t low, unsigned i)
     return (uint64_t)1 << ((low >> (16 + 6 * i)) & 63);
 }
 
-/* Writes a zero over a zero, and nothing over anything else. The first access
- * to a page of a new mapping must be a write: after a read, which maps the page
- * of zeros, a write is a second page fault. */
+/* Writes a zero if the word is zero, else nothing. The first access to a page
+ * of a new mapping must be a write: after a read, which maps the page of zeros,
+ * a write is a second page fault. */
 static inline void
 line_touch(uint64_t *word)
 {
@@ -117,8 +120,8 @@ enum { LINE_SEES_RACES = 0 };
 #endif
 
 /* Read a word, and set bits in it. In a library any number of threads may read
- * while one adds (layer_select_shared()), so there the accesses are atomic; in
- * the server, whose readers have locks, they cost a few instructions less. */
+ * while one adds (layer_select_shared()), so there the accesses are atomic. In
+ * the server readers have locks, and plain accesses save a few instructions. */
 static inline uint64_t
 line_word(const uint64_t *word)
 {

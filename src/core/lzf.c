@@ -5,8 +5,8 @@
 
 enum { LITERALS_MAX = 32, COPY_MIN = 2, COPY_LONG = 7 };
 
-/* What is packed, and where it goes. With `cuts`, what is beyond len is left
- * out; else it is a mistake. */
+/* The packed bytes, and where they are unpacked to. With `cuts`, bytes beyond
+ * len are left out; otherwise they are a mistake. */
 struct unpacking {
     const uint8_t *from;
     size_t from_len;

@@ -6,7 +6,7 @@
  *   32..255 n [m] d copies (n >> 5) + 2 bytes, m more if n >> 5 is 7, from
  *                   ((n & 31) << 8 | d) + 1 bytes before
  *
- * Pure; the packed bytes may be anything.
+ * Pure; the packed bytes may be any.
  */
 #pragma once
 
@@ -17,8 +17,8 @@ struct lzf {
     size_t at;    /* packed bytes that are done */
     size_t done;  /* bytes that are unpacked */
     size_t zeros; /* how many of the last ones are known to be 0 */
-    bool zeroed;  /* the bytes at `to` are 0 at first: where they stay so, they
-                     are neither read nor written */
+    bool zeroed;  /* the bytes at `to` are 0 at first; bytes that stay 0 are
+                     neither read nor written */
 };
 
 /* Unpacks into `len` bytes at `to`, until at least `until` of them are there or

@@ -12,7 +12,7 @@
 
 enum { BLOCK_LINES = 16 };
 
-/* The sums over the lines that were read of one stripe. */
+/* The sums over the lines that were read in one stripe. */
 struct sums {
     uint64_t lines;
     uint64_t ones;

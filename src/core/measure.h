@@ -11,16 +11,16 @@
 
 /* One layer, on all lines or on a sample of them. */
 struct measured {
-    uint64_t bits;       /* that items can set */
-    double ones;         /* of them, estimated from the sample */
-    double rate;         /* at which it finds absent items, as it is now */
-    uint64_t lines;      /* 64 bytes each */
-    uint64_t lines_read; /* fewer: a sample */
+    uint64_t bits;  /* bits that items can set */
+    double ones;    /* of these, how many are set, estimated from the sample */
+    double rate;    /* the present rate of false positives */
+    uint64_t lines; /* 64 bytes each */
+    uint64_t lines_read; /* fewer if only a sample was read */
 };
 
 /* Measures one layer on about lines_max lines of each of its stripes, in small
- * blocks at equal distances: items fall on lines at random, so that any lines
- * are a fair sample. False: there is no such layer.
+ * blocks at equal distances: items fall on lines at random, so any lines are a
+ * fair sample. False: there is no such layer.
  *
  * The rate of a stripe is the mean over its lines of the product of the fills
  * of their words; the mean fill to the power of 8 is 20 to 40 % too low, since
@@ -29,16 +29,17 @@ struct measured {
 bool measure_layer(const struct bloom *bloom, uint32_t index,
                    uint64_t lines_max, struct measured *ret_measured);
 
-/* Returns lines_max for which all layers together read about LINES lines. */
+/* Returns the lines_max with which measure_layer() reads about LINES lines in
+ * all layers together. */
 uint64_t measure_share(const struct bloom *bloom, uint64_t lines);
 
-/* Returns how many more items fit the newest layer. */
+/* Returns how many more items the newest layer can take. */
 uint64_t measure_layer_room(const struct bloom *bloom);
 
-/* How many more items fit before the filter is full or would exceed the limit;
- * at most BLOOM_CAPACITY_MAX. It is computed layer by layer, each in a few
- * microseconds: a step returns false behind the last one, and needs no filter.
- */
+/* Computes how many more items fit before the filter is full or would exceed
+ * the limit; at most BLOOM_CAPACITY_MAX. A step computes one layer, in a few
+ * microseconds, and does not need the filter. It returns false when there is no
+ * further layer. */
 struct measure_room {
     struct bloom_params params;
     struct plan plan;

@@ -20,7 +20,7 @@ enum {
     WATCHED = 64      /* parts that are compared with it at the same time */
 };
 
-/* The filters to be united. */
+/* The filters that are united. */
 struct parts {
     struct bloom *into;
     const struct bloom *const *others;
@@ -184,8 +184,9 @@ or_lines(struct line *to, const struct line *from, size_t count)
     }
 }
 
-/* Computes one block of the union of all layers INDEX. Clears the bits in
- * *whole of those among the first WATCHED parts that do not have all of it. */
+/* Computes one block of the union of all layers INDEX. Clears, in *whole, the
+ * bits of the parts that do not have the whole block, among the first WATCHED
+ * parts. */
 static void
 unite_block(const struct parts *parts, uint32_t index, size_t from,
             size_t count, struct line *ret_block, uint64_t *whole)
@@ -288,8 +289,9 @@ estimate(const struct layer *layer, uint64_t ones, uint64_t least,
     return least;
 }
 
-/* Returns what all deletable layers INDEX cost together. *ret_refund: all of
- * their refunds, in bits; each whole item of it has been subtracted. */
+/* Returns what all deletable layers INDEX cost together. *ret_refund is the sum
+ * of their refunds, in bits, without the whole items, which are subtracted from
+ * the cost. */
 static uint64_t
 sum_items(const struct parts *parts, uint32_t index, const struct layer *like,
           uint64_t *ret_refund)

@@ -16,7 +16,8 @@
 #include "core/turns.h"
 #include "core/versioned.h"
 
-/* The expansion in RedisBloom's header of a filter made by NONSCALING. */
+/* The expansion in RedisBloom's header for a filter that NONSCALING has made.
+ */
 enum { NONSCALING_GROWTH = 2 };
 
 /* Writes to the filter's struct, and not to the chain's copy. */
@@ -343,7 +344,7 @@ bloom_new_pieces(uint64_t count, const struct bloom_env *env)
     return pieces;
 }
 
-/* The parts of a filter say how long its chain is, so that goes first. */
+/* Frees the chain first, since the parts of a filter say how long it is. */
 void
 bloom_free_structs(struct bloom *bloom, const struct bloom_env *env)
 {

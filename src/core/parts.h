@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Life of the structs of core/filter.h, for the rest of this layer: struct
- * bloom_odd or bloom_extra, and the chain. The caller owns the filter.
+ * Life of the structs of core/filter.h, for the other files of this room:
+ * struct bloom_odd or bloom_extra, and the chain. The caller owns the filter.
  */
 #pragma once
 
@@ -9,11 +9,12 @@
 
 #include "core/filter.h"
 
-/* The size of struct bloom_params in version 1 of the library. */
+/* The least size that a caller's struct bloom_params may have: that of version
+ * 1 of the library. */
 enum { BLOOM_LEAST_PARAMS = 88 };
 
-/* Take the same time for any number of layers. Their figures are those of
- * bloom_get_info(). */
+/* Return the items and the bytes, as bloom_get_info() does, in constant time
+ * for any number of layers. */
 uint64_t bloom_items(const struct bloom *bloom);
 uint64_t bloom_size(const struct bloom *bloom); /* bytes */
 
@@ -35,22 +36,23 @@ void bloom_set_chain(struct bloom *bloom, struct bloom_chain *chain,
 
 /* Fills in an empty struct: the parameters that do not depend on the number of
  * layers, and struct bloom_odd or bloom_extra, as PARTS say (core/plan.h). With
- * PLAN_COVERAGE, it is incomplete. False, and nothing to undo, without memory.
- */
+ * PLAN_COVERAGE, the filter is incomplete. Without memory returns false, and
+ * there is nothing to undo. */
 bool bloom_set_params(struct bloom *bloom, const struct bloom_params *params,
                       unsigned parts, const struct bloom_env *env);
 
-/* Returns the parts that the filter has (core/plan.h). */
+/* Returns which parts the filter has, as PLAN_* bits (core/plan.h). */
 unsigned bloom_parts(const struct bloom *bloom);
 
-/* Returns what kind redisbloom has for each layer. */
+/* Returns the array that a filter of kind redisbloom has for its layers. */
 struct bloom_extra_layer *bloom_extra_layers(const struct bloom *bloom);
 
 /* Makes an incomplete filter complete, and frees what it does not need any
- * more. False, and unchanged, without memory for a struct bloom_odd. */
+ * more. Without memory for a struct bloom_odd returns false, and the filter is
+ * unchanged. */
 bool bloom_complete(struct bloom *bloom, const struct bloom_env *env);
 
-/* Does what bloom_fini() does, but leaves the layers' lines. */
+/* Does what bloom_fini() does, but does not free the lines of the layers. */
 void bloom_free_structs(struct bloom *bloom, const struct bloom_env *env);
 
 /* Frees everything that the struct points to, but not the struct. */
@@ -62,11 +64,12 @@ enum bloom_status bloom_keep(struct bloom *made, const struct bloom_env *env,
                              struct bloom **ret_bloom);
 
 /* Gives a filter of kind deletable, which is being completed, the positions of
- * its pieces (core/filter.h), or NULL, and frees those it had. */
+ * its pieces (core/filter.h), or NULL for none. Frees the positions that it
+ * had. */
 void bloom_set_pieces(struct bloom *bloom, struct bloom_pieces *pieces,
                       const struct bloom_env *env);
 
-/* Returns whether the filter has them. */
+/* Returns whether the filter has positions of pieces. */
 static inline bool
 bloom_has_pieces(const struct bloom *bloom)
 {
@@ -80,8 +83,9 @@ bloom_has_pieces(const struct bloom *bloom)
 struct bloom_pieces *bloom_new_pieces(uint64_t count,
                                       const struct bloom_env *env);
 
-/* Returns the layers before this one that it follows in rate and capacity: all
- * older ones, but of kind ageing only those of its generation. */
+/* Returns how many layers stand before this one in its series of capacities and
+ * rates: all older ones; in kind ageing, only the older ones of its generation.
+ */
 uint32_t bloom_step(const struct bloom *bloom, uint32_t index);
 
 double bloom_tightening(const struct bloom *bloom);

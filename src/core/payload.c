@@ -37,7 +37,8 @@ payload_sum_holds(const void *data, size_t len)
                get_u64((const uint8_t *)data + len - SUM_BYTES);
 }
 
-/* RDB versions: 13 is Redis 8's, 80 Valkey 9's, and 81 the next. */
+/* Returns whether an RDB version is known: 13 is that of Redis 8, 80 that of
+ * Valkey 9, and 81 the next. */
 static bool
 is_known_version(unsigned version)
 {

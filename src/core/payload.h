@@ -20,44 +20,45 @@
 
 #include "core/filling.h"
 
-/* Returns whether the bytes can only be such a payload, and none of ours. */
+/* Returns whether the bytes can only be a payload of one of the modules, not
+ * one of ours. */
 bool payload_is_foreign(const void *data, size_t len);
 
-/* Returns whether the last 8 bytes are the CRC of the others. */
+/* Returns whether the last 8 bytes are the CRC of the bytes before them. */
 bool payload_sum_holds(const void *data, size_t len);
 
 /* Returns the type of an intact payload that is no filter: "string", "hash", or
- * the name of a module's type. NULL if it is not intact, of an RDB version that
- * is not known here, or of a type that is not. */
+ * the name of a module's type. NULL if it is not intact, or its RDB version or
+ * type is not known here. */
 enum { PAYLOAD_TYPE_MAX = 16 };
 const char *payload_other_type(const void *data, size_t len,
                                char ret_name[PAYLOAD_TYPE_MAX]);
 
-/* Makes a filter of a payload of either module, of any RDB version, since the
- * value does not depend on it. On failure *ret_bloom is untouched. Fails with
- * BLOOM_CORRUPT (also for another module's value), BLOOM_VERSION,
+/* Makes a filter from a payload of either module. The RDB version may be any,
+ * since the value does not depend on it. On failure *ret_bloom is untouched.
+ * Fails with BLOOM_CORRUPT (also for another module's value), BLOOM_VERSION,
  * BLOOM_MAX_LAYERS, BLOOM_LIMIT, BLOOM_NOMEM. */
 enum bloom_status payload_load(const void *data, size_t len,
                                const struct bloom_env *env,
                                struct bloom **ret_bloom);
 
 /* Does the same, but neither looks at the checksum nor sets any bit:
- * *ret_filling then fills them in from the payload. */
+ * *ret_filling then fills in the bits from the payload. */
 enum bloom_status payload_begin(const void *data, size_t len,
                                 const struct bloom_env *env,
                                 struct filling *ret_filling,
                                 struct bloom **ret_bloom);
 
 /* Loads a payload of either module, with incarnation 0, or one of ours. DUMP
- * never returns an incomplete filter, so one is BLOOM_CORRUPT. */
+ * never returns an incomplete filter, so such a payload is BLOOM_CORRUPT. */
 enum bloom_status payload_load_any(const void *data, size_t len,
                                    const struct bloom_env *env,
                                    uint64_t *ret_incarnation,
                                    struct bloom **ret_bloom);
 
-/* The header that begins a BF.SCANDUMP is RedisBloom's own for a filter of kind
- * redisbloom, else the head of our stored form (core/codec_head.h). Makes an
- * incomplete filter of either. Fails as payload_load() does. */
+/* Makes an incomplete filter from the header that begins a BF.SCANDUMP. This is
+ * RedisBloom's own header for a filter of kind redisbloom, else the head of our
+ * stored form (core/codec_head.h). Fails as payload_load() does. */
 enum bloom_status payload_read_header(const void *data, size_t len,
                                       const struct bloom_env *env,
                                       struct bloom **ret_bloom);
@@ -74,8 +75,8 @@ uint64_t payload_bytes(const struct bloom *bloom);
 /* Writes exactly payload_bytes() bytes. */
 void payload_put(const struct bloom *bloom, void *ret_bytes);
 
-/* Do the same for a complete filter of any kind: a native one has our own form,
- * and alone keeps the incarnation. */
+/* Do the same for a complete filter of any kind: the payload of a native filter
+ * has our own form, and only that keeps the incarnation. */
 uint64_t payload_bytes_any(const struct bloom *bloom);
 void payload_put_any(const struct bloom *bloom, uint64_t incarnation,
                      void *ret_bytes);

@@ -136,8 +136,9 @@ plan_fits(uint64_t size_bytes, uint64_t grown_bytes, uint64_t module_bytes,
     return (similar ? module_bytes : size_bytes) <= limit_bytes;
 }
 
-/* The same for COUNT layers of LAYERS_BYTES there, of which SLOTTED counted for
- * the vector when the limit was compared. */
+/* Does what plan_fits() does for COUNT layers that take LAYERS_BYTES in
+ * valkey-bloom. When the limit was compared, the vector counted SLOTTED of
+ * them. */
 static bool
 layers_fit(uint64_t size_bytes, uint64_t layers_bytes, uint32_t count,
            uint32_t slotted, uint64_t limit_bytes)
@@ -154,7 +155,7 @@ is_own_size(uint32_t kind)
     return kind == BLOOM_REDISBLOOM || kind == BLOOM_AGEING;
 }
 
-/* The vector had count - 1 layers when the newest one came. */
+/* When the newest layer was added, the vector had count - 1 layers. */
 bool
 plan_stored_fits(const struct bloom_params *params, uint32_t count,
                  uint64_t size_bytes, uint64_t limit_bytes)
@@ -382,7 +383,7 @@ plan_next(const struct bloom_params *params, const struct plan *plan,
     return BLOOM_OK;
 }
 
-/* Whether the plans are the same if both seeds are derived. */
+/* Returns whether the plans are the same if both seeds are derived. */
 static bool
 are_alike(const struct bloom_params *a, const struct bloom_params *b)
 {
@@ -508,7 +509,7 @@ plan_largest(const struct bloom_params *params, uint64_t size_limit_bytes)
     const struct plan none = { .parts = plan_parts(params) };
     struct bloom_params tried = *params;
     uint64_t fits = 0;
-    uint64_t least = BLOOM_CAPACITY_MAX; /* that may not fit, or is the most */
+    uint64_t least = BLOOM_CAPACITY_MAX; /* does not fit, or is the maximum */
     struct plan_layer next;
 
     tried.lines = 0;

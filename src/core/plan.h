@@ -16,14 +16,14 @@
 
 /* How far a chain has grown. */
 struct plan {
-    uint64_t line_bytes;   /* all layers */
-    uint64_t module_bytes; /* all layers: plan_module_layers() */
-    uint64_t capacity;     /* newest layer */
+    uint64_t line_bytes;   /* of all layers */
+    uint64_t module_bytes; /* of all layers: plan_module_layers() */
+    uint64_t capacity;     /* of the newest layer */
     uint32_t count;
     uint32_t older; /* of kind ageing: layers of older generations; else 0 */
     unsigned parts; /* PLAN_* */
-    double rate;    /* of the next layer; 0: by the parameters */
-    bool projected; /* by plan_project(): see "the limit" below */
+    double rate;    /* of the next layer; 0: as the parameters say */
+    bool projected; /* set by plan_project(): see "the limit" below */
 };
 
 /* What a filter has besides struct bloom and its chain (core/filter.h). */
@@ -41,7 +41,7 @@ struct plan_layer {
     uint64_t capacity;
     uint64_t line_bytes;
     uint64_t module_bytes;
-    uint64_t size_bytes; /* of the whole filter with it */
+    uint64_t size_bytes; /* of the whole filter, with this layer */
 };
 
 /* Plans the next layer of a filter with valid parameters. Checks in the order
@@ -68,12 +68,13 @@ enum bloom_status plan_project(const struct bloom_params *params,
                                uint64_t *ret_total);
 
 /* Returns the largest capacity of the first layer of a filter with these
- * parameters under the limit, whatever capacity they have; 0: none fits. */
+ * parameters under the limit; the capacity in the parameters is ignored. 0:
+ * none fits. */
 uint64_t plan_largest(const struct bloom_params *params,
                       uint64_t size_limit_bytes);
 
-/* Returns the slots of a chain of COUNT layers, 0 for one layer. They double.
- */
+/* Returns the slots of a chain of COUNT layers, 0 for one layer. Slots grow by
+ * doubling. */
 uint32_t plan_slots(uint32_t count);
 
 /* Returns the bytes of a struct bloom_extra. */
@@ -93,27 +94,28 @@ bool plan_size(unsigned parts, uint32_t count, uint64_t line_bytes,
 /* ---- the limit -----------------------------------------------------------
  *
  * A filter that valkey-bloom makes or lets grow under a limit must fit here
- * too, and one that it refuses must be refused. So a limit is compared with the
- * size of the filter in valkey-bloom (module_bytes), as long as it takes at
- * most PLAN_SURPLUS more here, which is so up to error rates of about 0.1.
- * Beyond that, our own size is compared.
+ * too, and a filter that it refuses must be refused. So a limit is compared
+ * with the size of the filter in valkey-bloom (module_bytes), as long as the
+ * filter takes at most PLAN_SURPLUS more here. That is the case up to error
+ * rates of about 0.1. Beyond that, our own size is compared.
  *
  * In valkey-bloom a filter of n layers takes 48 bytes, 8 for each slot of a
  * vector (1, 4, 8, 16, ... slots), and for each layer 208 bytes and its bits.
  * Growth counts the slots before the new layer, a projection those after it.
- * A filter of kind redisbloom is compared with its own size: the layers of one
- * that was loaded need not follow from its parameters. So is an ageing one, the
- * first layer by the size that it will have in all generations. */
+ * The limit is compared with a filter's own size for kind redisbloom, since
+ * layers that were loaded need not follow from the parameters. The same holds
+ * for kind ageing, whose first layer counts with the size that it will have in
+ * all generations. */
 
 #define PLAN_SURPLUS 0.25
 
 /* Returns the bytes of the first COUNT layers in valkey-bloom, without the
- * vector; at most INT64_MAX. Computes a logarithm a layer. */
+ * vector; at most INT64_MAX. Computes one logarithm for each layer. */
 uint64_t plan_module_layers(const struct bloom_params *params, uint32_t count);
 
 /* Returns whether a filter of SIZE_BYTES is within the limit. In valkey-bloom
- * it takes GROWN_BYTES, of which it compares MODULE_BYTES: growth has not
- * counted the new slots yet. */
+ * the filter takes GROWN_BYTES. But valkey-bloom compares only MODULE_BYTES
+ * with the limit, since growth does not count the new slots yet. */
 bool plan_fits(uint64_t size_bytes, uint64_t grown_bytes, uint64_t module_bytes,
                uint64_t limit_bytes);
 
@@ -127,20 +129,21 @@ bool plan_stored_fits(const struct bloom_params *params, uint32_t count,
 bool plan_is_valid(const struct bloom_params *params);
 
 /* Returns the parameters of one generation of an ageing filter: a share of the
- * capacity, and of the rate, since one more than these are asked. Of other
- * kinds, returns the same. */
+ * capacity, and a share of the rate, since a lookup asks one generation more
+ * than there are. For other kinds, returns the parameters unchanged. */
 struct bloom_params plan_generation(const struct bloom_params *params);
 
-/* Returns how many generations there are at the same time; of kinds that do not
- * age 1. */
+/* Returns how many generations there are at the same time; 1 for kinds that do
+ * not age. */
 uint32_t plan_ring(const struct bloom_params *params);
 
 /* Does what plan_is_valid, plan_parts and plan_next do for a new filter. Each
- * thread remembers the last plan: most filters of a server are alike but for
- * their seeds. */
+ * thread remembers the last plan: most filters of a server differ only in their
+ * seeds. */
 enum bloom_status plan_first(const struct bloom_params *params,
                              uint64_t limit_bytes, unsigned *ret_parts,
                              struct plan_layer *ret_next);
 
-/* Returns the PLAN_* that a complete filter with these parameters has. */
+/* Returns the parts, as PLAN_* bits, of a complete filter with these
+ * parameters. */
 unsigned plan_parts(const struct bloom_params *params);

@@ -41,10 +41,10 @@ struct rdb_in {
 
 /* A string, as it lies in the input. */
 struct rdb_string {
-    uint64_t len;        /* when it is expanded */
+    uint64_t len;        /* after expanding */
     const uint8_t *data; /* bytes, or LZF data */
     size_t data_len;
-    char number[24]; /* of a number: the data */
+    char number[24]; /* if it is a number: its text, to which data points */
     bool is_number;
     bool is_lzf;
 };
@@ -55,9 +55,9 @@ uint8_t rdb_byte(struct rdb_in *in);
 /* Returns a length. */
 uint64_t rdb_length(struct rdb_in *in);
 
-/* Returns how many bytes follow the first one of a length, for those who read
- * from a stream; at most RDB_LENGTH_MORE_MAX. Of a byte that begins no length
- * SIZE_MAX. */
+/* Returns how many bytes follow the first one of a length, at most
+ * RDB_LENGTH_MORE_MAX, for callers that read from a stream. SIZE_MAX if this
+ * byte begins no length. */
 enum { RDB_LENGTH_MORE_MAX = 8 };
 size_t rdb_length_more(uint8_t first);
 
@@ -76,12 +76,12 @@ void rdb_string(struct rdb_in *in, struct rdb_string *ret_string);
  * data is damaged. */
 bool rdb_expand(const struct rdb_string *string, void *ret_bytes, size_t len);
 
-/* Read a field of this opcode and no other. */
+/* Read a field of the opcode in the name. Any other opcode is a mistake. */
 uint64_t rdb_field_uint(struct rdb_in *in);
 double rdb_field_double(struct rdb_in *in);
 void rdb_field_string(struct rdb_in *in, struct rdb_string *ret_string);
 
-/* Writes what the functions below append, or without `to` only counts it. */
+/* Where the functions below append bytes. Without `to` they only count them. */
 struct rdb_out {
     uint8_t *to;
     uint64_t len;

@@ -52,7 +52,7 @@ enum {
     OLD_GROWTH = 2
 };
 
-/* A filter that is being read. */
+/* The state of reading a filter. */
 struct reading {
     struct codec_head head;
     uint64_t items; /* of all layers, as stored */

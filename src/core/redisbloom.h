@@ -23,25 +23,25 @@ enum {
     REDISBLOOM_HEADER_BYTES_MAX = 20 + REDISBLOOM_LINK_BYTES * BLOOM_LAYERS_MAX
 };
 
-/* Makes an incomplete filter of the header of a BF.SCANDUMP, in the form of any
- * version of RedisBloom. On failure *ret_bloom is untouched. Fails with
+/* Makes an incomplete filter from the header of a BF.SCANDUMP, in the form of
+ * any version of RedisBloom. On failure *ret_bloom is untouched. Fails with
  * BLOOM_CORRUPT, BLOOM_MAX_LAYERS, BLOOM_LIMIT, BLOOM_NOMEM. */
 enum bloom_status redisbloom_read_header(const void *data, size_t len,
                                          const struct bloom_env *env,
                                          struct bloom **ret_bloom);
 
-/* Writes the header of a filter of kind redisbloom, in the present form.
- * Returns its length, at most REDISBLOOM_HEADER_BYTES_MAX. */
+/* Writes the header of a filter of kind redisbloom, in the present version of
+ * RedisBloom. Returns its length, at most REDISBLOOM_HEADER_BYTES_MAX. */
 size_t redisbloom_put_header(const struct bloom *bloom, uint8_t *ret_bytes);
 
-/* Makes a filter of the fields of a module's value, with their end. VERSION is
- * in the id of its type. All bits are zero: *ret_filling then fills them in,
- * after the caller has set ret_filling->stored. Fails with the same, and with
- * BLOOM_VERSION. */
+/* Makes a filter from the fields of a module's value and the mark at their end.
+ * VERSION is the version in the module id. All bits are zero: *ret_filling then
+ * fills them in, after the caller has set ret_filling->stored. Fails as
+ * redisbloom_read_header() does, and with BLOOM_VERSION. */
 enum bloom_status redisbloom_read_value(struct rdb_in *in, unsigned version,
                                         const struct bloom_env *env,
                                         struct filling *ret_filling,
                                         struct bloom **ret_bloom);
 
-/* Appends the fields, with their end. */
+/* Appends the fields, and the mark at their end. */
 void redisbloom_put_value(const struct bloom *bloom, struct rdb_out *out);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The pieces that a filter has while it is completed (core/deletable.h) stay:
- * they go soon.
+ * Does not move the positions of pieces that a filter has while it is completed
+ * (core/deletable.h): they are freed soon.
  */
 #include "core/relocate.h"
 
 #include "core/layer.h"
 
-/* The structs hold words of 8 bytes. */
+/* The alignment that malloc() gives, which all structs have. */
 enum { STRUCT_ALIGN = 16 };
 
 static void *

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Moves the memory of a filter to other addresses, for a keyspace that brings
- * together what frees have left far apart. Needs the filter for itself.
+ * Moves the memory of a filter to other addresses, for a keyspace that gathers
+ * blocks which frees have left scattered. No other thread may use the filter
+ * meanwhile.
  */
 #pragma once
 
@@ -11,22 +12,24 @@
 #include "core/filter.h"
 #include "core/line.h"
 
-/* Returns the new address of a block, whose bytes it copied there, and which it
- * freed; or NULL: the block stays. ALIGN divides both addresses. */
+/* Moves a block: copies its bytes to a new address, frees the old block, and
+ * returns the new address. NULL: the block stays where it is. ALIGN divides
+ * both addresses. */
 typedef void *(*relocate_fn)(void *block, size_t align);
 
 struct relocate_sums {
     uint64_t moved, stayed; /* blocks */
 };
 
-/* Lets MOVE move the blocks of the structs, and those of the lines of COUNT
- * layers, or of all if there are fewer, from layer FROM modulo their number on.
- * Adds to *sums. */
+/* Lets MOVE move the blocks of the structs, and the lines of COUNT layers, or
+ * of all if there are fewer. It begins at layer FROM modulo the number of
+ * layers. Adds to *sums. */
 void bloom_relocate(struct bloom *bloom, uint32_t from, uint32_t count,
                     relocate_fn move, struct relocate_sums *sums);
 
-/* Replaces *BLOCK, unless that is NULL or stays. Adds to *sums. The block came
- * from malloc(); lines go through relocate_lines(). */
+/* Moves *BLOCK and stores the new address there, unless it is NULL or stays.
+ * Adds to *sums. The block came from malloc(); lines go through
+ * relocate_lines(). */
 static inline void
 relocate_block(void **block, size_t align, relocate_fn move,
                struct relocate_sums *sums)
@@ -41,8 +44,9 @@ relocate_block(void **block, size_t align, relocate_fn move,
     }
 }
 
-/* The same for lines of so many bytes. Those of HUGE_PAGE_BYTES and more are a
- * mapping, about which the allocator knows nothing: MOVE never gets them. */
+/* Does the same for lines of so many bytes. Lines of HUGE_PAGE_BYTES or more
+ * are a mapping, about which the allocator knows nothing: MOVE never gets them.
+ */
 static inline void
 relocate_lines(void **lines, size_t bytes, relocate_fn move,
                struct relocate_sums *sums)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Seeds that need no memory of their own. Hashing uses only seed64, the XXH3-64
- * of the 32 bytes, which each filter has; the bytes are kept for dumps. For
- * each seed64 bloom_seed() derives one seed, and a filter with a derived seed
- * stores only seed64. Pure functions, any thread.
+ * of the 32 bytes of a seed; each filter has it. The 32 bytes are needed only
+ * for dumps. For each seed64 bloom_seed() derives one seed, and a filter with a
+ * derived seed stores only seed64. Pure functions, any thread.
  */
 #pragma once
 

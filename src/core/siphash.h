@@ -3,8 +3,8 @@
  * SipHash as Aumasson and Bernstein define it ("SipHash: a fast short-input
  * PRF", INDOCRYPT 2012), with 1 round a word and 3 at the end, as Rust and
  * Python hash their tables: without the key, nobody can choose items with
- * related hashes. The parts are here, for other messages than one string of
- * bytes. Pure functions, any thread.
+ * related hashes. The parts of the function are here, so that a message can be
+ * more than one string of bytes. Pure functions, any thread.
  */
 #pragma once
 

@@ -104,12 +104,12 @@ compute_geometry(uint64_t capacity, double rate)
     return geometry;
 }
 
-/* No capacity is 0, so an empty slot equals no layer. */
+/* No capacity is 0, so an empty slot never equals a layer. */
 struct geometry
 sizing_geometry(uint64_t capacity, double rate)
 {
     static _Thread_local struct memo {
-        uint64_t capacity, rate; /* its bits */
+        uint64_t capacity, rate; /* the bits of the double */
         struct geometry geometry;
     } memos[1 << MEMO_BITS];
     struct memo *memo;

@@ -16,13 +16,14 @@
 
 /* The bits of one layer: stripes x lines x 64 bytes. */
 struct geometry {
-    uint64_t lines; /* a stripe */
+    uint64_t lines; /* in each stripe */
     uint32_t stripes;
     uint32_t log2; /* of kind deletable: of the region; else 0 */
 };
 
-/* Returns the stripes for an error rate in (0, 1). No stripe needs a rate below
- * 1e-3: down to there 8 bits an item and stripe are near the optimum. */
+/* Returns the number of stripes for an error rate in (0, 1): so many that no
+ * stripe needs a rate below 1e-3. Down to that rate, 8 bits per item and stripe
+ * are near the optimum. */
 uint32_t sizing_stripes(double rate);
 
 /* Returns the load lambda* at which a stripe has STRIPE_RATE, in [1e-4, 0.999];
@@ -50,7 +51,7 @@ double sizing_exact_rate(uint64_t items, struct geometry geometry);
 
 /* Returns whether a stored geometry may be used for CAPACITY items at RATE: it
  * keeps the rate, and is at most one line a stripe larger than the formula's,
- * which is the most by which mathematical libraries differ. */
+ * since mathematical libraries differ by no more than that. */
 bool sizing_acceptable(uint64_t capacity, double rate,
                        struct geometry geometry);
 

@@ -13,7 +13,8 @@
 
 enum { TURNS_GENERATIONS = 8, TURNS_GENERATIONS_MAX = 64 };
 
-/* Later times count as this one, so that no product overflows. */
+/* The latest time: later ones count as this one, so that no product overflows.
+ */
 #define TURNS_TIME_MAX_MS ((uint64_t)1 << 53)
 
 static inline bool
@@ -32,7 +33,7 @@ turns_at(uint32_t seconds, uint32_t generations, uint64_t now_ms)
     return ms * generations / ((uint64_t)seconds * 1000);
 }
 
-/* Returns the first millisecond of a turn that turns_at() returns. */
+/* Returns the first millisecond of a turn that turns_at() returned. */
 static inline uint64_t
 turns_begin_ms(uint32_t seconds, uint32_t generations, uint64_t turn)
 {

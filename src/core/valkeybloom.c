@@ -49,7 +49,7 @@ enum {
     ARRAY_HEAD = 45
 };
 
-/* A layer of the value that is read. */
+/* A layer of the value that is being read. */
 struct part {
     struct rdb_string array;
     uint64_t capacity, items;
@@ -135,7 +135,7 @@ add_parts(struct reading *reading, struct rdb_in *in)
     return BLOOM_OK;
 }
 
-/* valkey-bloom calls every seed random but the fixed one. */
+/* valkey-bloom calls every seed random, except the fixed one. */
 static enum bloom_status
 make_bloom(struct reading *reading, const struct bloom_env *env,
            struct bloom **ret_bloom)

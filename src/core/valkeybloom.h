@@ -18,7 +18,7 @@
 #define VALKEYBLOOM_MODULE_ID      0x6E5A2899F96DAC00U
 #define VALKEYBLOOM_MODULE_VERSION 1U
 
-/* Makes a filter of the payload of a BF.LOAD. On failure *ret_bloom is
+/* Makes a filter from the payload of a BF.LOAD. On failure *ret_bloom is
  * untouched. Fails with BLOOM_CORRUPT, BLOOM_VERSION, BLOOM_MAX_LAYERS,
  * BLOOM_LIMIT, BLOOM_NOMEM. */
 enum bloom_status valkeybloom_load(const void *data, size_t len,
@@ -35,13 +35,14 @@ enum bloom_status valkeybloom_begin_load(const void *data, size_t len,
 /* Appends the payload of a BF.LOAD of a filter of kind valkeybloom. */
 void valkeybloom_put_load(const struct bloom *bloom, struct rdb_out *out);
 
-/* Makes a filter of the fields of a module's value, with their end. VERSION is
- * in the id of its type. All bits are zero: *ret_filling then fills them in,
- * after the caller has set ret_filling->stored. Fails with the same. */
+/* Makes a filter from the fields of a module's value and the mark at their end.
+ * VERSION is the version in the module id. All bits are zero: *ret_filling then
+ * fills them in, after the caller has set ret_filling->stored. Fails as
+ * valkeybloom_load() does. */
 enum bloom_status valkeybloom_read_value(struct rdb_in *in, unsigned version,
                                          const struct bloom_env *env,
                                          struct filling *ret_filling,
                                          struct bloom **ret_bloom);
 
-/* Appends the fields, with their end. */
+/* Appends the fields, and the mark at their end. */
 void valkeybloom_put_value(const struct bloom *bloom, struct rdb_out *out);

@@ -14,8 +14,8 @@
 #include "base/err.h"
 
 /* Copies a struct of the caller into ours, of SIZE bytes; members that the
- * caller does not have become 0. False if the caller's has less than LEAST
- * bytes, or members that are not known here and not 0. */
+ * caller does not have become 0. False if the caller's struct has less than
+ * LEAST bytes, or has members unknown here that are not 0. */
 static inline bool
 versioned_read(const void *theirs, void *ret_ours, size_t size, size_t least)
 {
@@ -38,7 +38,7 @@ versioned_read(const void *theirs, void *ret_ours, size_t size, size_t least)
 }
 
 /* Copies our struct, of SIZE bytes, into the caller's, all but the first
- * member; members that are not known here become 0. */
+ * member; the caller's members that are unknown here become 0. */
 static inline void
 versioned_write(void *ret_theirs, const void *ours, size_t size, size_t least)
 {

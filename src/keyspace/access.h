@@ -27,14 +27,17 @@ enum {
     ACCESS_SECONDS_MAX = (1 << 24) - 1
 };
 
-/* Changed under the raised gate, or before there are loops. */
+/* What access_set_policy changes: under the raised gate, or before there are
+ * loops. */
 struct access_policy {
-    bool counts;            /* uses; else only the time of the last one */
-    uint32_t log_factor;    /* the higher, the more uses for the same number */
-    uint32_t decay_minutes; /* the period without use that costs one; 0: none */
+    bool counts; /* whether uses are counted; else only the time of the last one
+                    is kept */
+    uint32_t log_factor; /* the higher, the more uses for the same frequency */
+    uint32_t decay_minutes; /* the period without use that costs one; 0: nothing
+                               does */
 };
 
-/* One for a keyspace. A use is recorded if the masked word of its entry differs
+/* A keyspace has one. A use is recorded if the masked word of its entry differs
  * from `expected`. */
 struct access {
     _Atomic uint32_t mask, expected;
@@ -68,7 +71,7 @@ access_note(const struct access *access, struct entry *entry)
     }
 }
 
-/* Whether each use is recorded, and not only the first of a second. */
+/* Returns whether each use is recorded, not only the first in a second. */
 static inline bool
 access_counts(const struct access *access)
 {
@@ -76,17 +79,17 @@ access_counts(const struct access *access)
             1) != 0;
 }
 
-/* Returns the seconds since the last use, and the frequency as it is now. */
+/* Return the seconds since the last use, and the present frequency. */
 uint32_t access_idle_s(const struct access *access, const struct entry *entry);
 unsigned access_frequency(const struct access *access,
                           const struct entry *entry);
 
-/* Sets the entry to a last use so long ago, or to such a frequency. */
+/* Set the entry's last use to so long ago, and its frequency. */
 void access_set_idle(const struct access *access, struct entry *entry,
                      uint64_t idle_s);
 void access_set_frequency(struct entry *entry, unsigned frequency);
 
-/* A new entry, and one that takes another's place. */
+/* Set the word of a new entry, and of an entry that replaces FROM. */
 void access_begin(const struct access *access, struct entry *entry);
 void access_inherit(struct entry *entry, const struct entry *from);
 

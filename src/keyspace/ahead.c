@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * In stages: each goes through all keys, reads what the stage before has
- * fetched, and fetches what the next one reads.
+ * There are several stages. Each one goes through all keys, reads what the
+ * previous stage has fetched, and fetches what the next one reads.
  */
 #include "keyspace/ahead.h"
 

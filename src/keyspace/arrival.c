@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * An epoch is a generation of a slot. What the epochs did to the counts is made
- * good at the end.
+ * An epoch is a generation of a slot. Counts of keys, which are wrong while
+ * there are several epochs, are corrected at the end.
  */
 #include "keyspace/arrival.h"
 
@@ -62,7 +62,7 @@ purge_slot(struct keyspace *ks, uint32_t slot)
 
             if (entry != NULL) {
                 keyspace_remove_entry(ks, table_hash(entry), entry);
-                next = 1; /* it looks at the same place again */
+                next = 1; /* look at the same place again */
             } else {
                 cursor = next;
             }
@@ -70,9 +70,9 @@ purge_slot(struct keyspace *ks, uint32_t slot)
     }
 }
 
-/* Behind the last epoch that a key may have, all keys of the slot are dead;
- * then it begins again, with 1, so that arrival_end sees that there were
- * epochs. */
+/* After the last epoch that a key may have, all keys of the slot are dead. Then
+ * the epochs begin again, with 1, so that arrival_end sees that there were
+ * some. */
 void
 arrival_flush(struct keyspace *ks, uint32_t db)
 {
@@ -171,7 +171,7 @@ count_all(struct keyspace *ks)
     return good;
 }
 
-/* Every database counts as swapped, so that a watched key that exists counts as
+/* Counts every database as swapped, so that a watched key that exists counts as
  * changed, whatever version it has now. */
 bool
 arrival_end(struct keyspace *ks, uint64_t position, bool epochs)

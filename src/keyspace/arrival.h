@@ -13,15 +13,17 @@
  * The keyspace is empty. */
 void arrival_expect(struct keyspace *ks, uint64_t keys);
 
-/* Makes the database with this number the one of an epoch: the keys of all its
- * epochs lie side by side. Epochs are below 65,536. */
+/* Sets the epoch of the database with this number: the keys that come next
+ * belong to it. The keys of all its epochs lie side by side. Epochs are below
+ * 65,536. */
 void arrival_set_epoch(struct keyspace *ks, uint32_t db, uint32_t epoch);
 
-/* Makes it the one of its next epoch, as a flush does, after all keys came. */
+/* Sets the database to its next epoch, as a flush does. Call it after all keys
+ * have come. */
 void arrival_flush(struct keyspace *ks, uint32_t db);
 
-/* A key remembers, in place of its version, up to where in the log its copy
- * includes everything. Whatever changes the key forgets that. */
+/* In place of its version, a key remembers the position of the log up to which
+ * its copy includes everything. Any change of the key erases that. */
 static inline void
 arrival_set_copied(struct entry *entry, uint64_t position)
 {
@@ -35,7 +37,7 @@ arrival_copied(const struct entry *entry)
 }
 
 /* Adds items that were new to the filter when they were added, but which the
- * copy may have already. now_ms: when, if the filter ages. */
+ * copy may have already. now_ms: when they were added, if the filter ages. */
 MUST_CHECK enum bloom_status arrival_add(struct entry *entry,
                                          const struct bloom_env *env,
                                          const struct slice *items,
@@ -46,8 +48,9 @@ MUST_CHECK enum bloom_status arrival_add(struct entry *entry,
 void arrival_forget_pieces(struct keyspace *ks);
 
 /* Ends the arrival at this position of the log: keys get versions that no WATCH
- * has seen. epochs: there were keys of other epochs than 0. Then, and after a
- * flush, those of the present epochs are counted, and all others are dead.
- * Returns false if there is a key of a later epoch than its database has. */
+ * has seen. epochs: there were keys of other epochs than 0. In that case, and
+ * after a flush, the keys of the present epochs are counted, and all others are
+ * dead. Returns false if there is a key of a later epoch than its database has.
+ */
 MUST_CHECK bool arrival_end(struct keyspace *ks, uint64_t position,
                             bool epochs);

@@ -12,9 +12,9 @@
 
 enum { GENERATIONS = 1 << DB_SLOT_BITS };
 
-/* Records that names vanished without a removal each: WATCH may have one of
- * them as a missing name. If they can come back (SWAPDB), the version must be
- * one that no client has seen. */
+/* Notes that names vanished without single removals: a WATCH of a missing name
+ * must notice. If the names can come back (SWAPDB), the version must be one
+ * that no client has seen. */
 static void
 touch_removals(struct keyspace *ks, bool may_return)
 {
@@ -85,7 +85,7 @@ empty(struct keyspace *ks)
     reaper_give_set(ks->reaper, set);
 }
 
-/* A flush of nothing counts as well: it is in the log (walk.h). */
+/* A flush of an empty database counts, too, since it is in the log (walk.h). */
 void
 keyspace_flush_all(struct keyspace *ks)
 {
@@ -124,7 +124,7 @@ keyspace_flush_db(struct keyspace *ks, uint32_t db)
     atomic_store(&ks->db_ids[db], next);
     atomic_store(&ks->slot_ids[slot], next);
     if (generation == 0) {
-        keyspace_purge_dead(ks); /* and these the last one before a wrap */
+        keyspace_purge_dead(ks); /* these would become live after a wrap */
     }
 }
 

@@ -15,7 +15,7 @@ void keyspace_flush_all(struct keyspace *ks);
 void keyspace_flush_db(struct keyspace *ks, uint32_t db);
 void keyspace_swap_db(struct keyspace *ks, uint32_t a, uint32_t b);
 
-/* ---- for the rest of this layer ------------------------------------------ */
+/* ---- for the other files of this room ------------------------------------ */
 
 /* Returns the number of entries in all tables, dead ones included. */
 uint64_t keyspace_entries(const struct keyspace *ks);

@@ -11,9 +11,9 @@
 #include "keyspace/keyspace.h"
 
 struct defrag_sums {
-    struct relocate_sums all;     /* blocks */
-    struct relocate_sums filters; /* of them: structs and lines of filters */
-    struct relocate_sums keys;    /* something of them was moved, or nothing */
+    struct relocate_sums all;     /* all blocks */
+    struct relocate_sums filters; /* those of structs and lines of filters */
+    struct relocate_sums keys;    /* keys of which a block was moved, or none */
 };
 
 /* Works for about budget_us, at least one step, from where it ended the last

@@ -21,11 +21,12 @@ struct key {
     struct slice name;
     uint64_t hash; /* key_hash(name) */
     uint32_t db;   /* the client's number */
-    /* What keyspace_look_ahead found, NULL if the key is missing. It holds for
-     * this name and database as long as table.changes + 1 is `seen`; 0: it has
-     * not looked. Entries never move: a table that grows moves their places.
-     * It ends with the stripe's lock: FLUSHDB, SWAPDB and an exchange of the
-     * keyspace change no count, but raise the gate, and wait for all locks. */
+    /* What keyspace_look_ahead found, NULL if the key is missing. It is valid
+     * for this name and database as long as `seen` equals table.changes + 1; if
+     * `seen` is 0, nothing was looked up. A table that grows moves slots, not
+     * entries. Do not use it after the stripe's lock is released: FLUSHDB,
+     * SWAPDB and an exchange of the keyspace do not change table.changes, but
+     * they raise the gate, and so wait for all locks. */
     uint64_t seen;
     struct entry *entry;
 };
@@ -47,11 +48,11 @@ keyspace_stripe_of(uint64_t hash)
 struct entry {
     union {
         uint64_t incarnation;      /* tells two keys of one name apart */
-        struct entry *next_reaped; /* in the reaper's queue */
+        struct entry *next_reaped; /* while it is in the reaper's queue */
     };
     _Atomic uint64_t version; /* see keyspace_version */
     struct bloom bloom;
-    uint32_t db_id;          /* internal: keyspace_internal.h */
+    uint32_t db_id;          /* the internal id: keyspace_internal.h */
     uint32_t heap_index;     /* in struct expire, or EXPIRE_NONE */
     _Atomic uint32_t access; /* last use and frequency: access.h */
     uint8_t short_len : 7;   /* of the name, or ENTRY_LONG */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Chooses the key to evict when memory is short: examines a few keys in random
- * stripes and picks the best. In two steps, since in between the caller
- * reserves journal space for the eviction's effect:
+ * stripes and picks the best. There are two steps, since the caller reserves
+ * journal space for the eviction's effect in between:
  *
  *   evict_choose   locks stripes itself, shared, one at a time
  *   evict_find     under the candidate's stripe lock, exclusive; the candidate
@@ -18,7 +18,7 @@
 enum evict_by { EVICT_OLDEST, EVICT_RAREST, EVICT_ANY, EVICT_SOONEST };
 
 struct evict_plan {
-    enum evict_by by;   /* EVICT_SOONEST: with volatile_only, and exact */
+    enum evict_by by;   /* EVICT_SOONEST: needs volatile_only, and is exact */
     bool volatile_only; /* keys that have a time to live */
     unsigned samples;
     uint64_t now_ms;
@@ -33,8 +33,8 @@ struct evict_candidate {
     uint32_t rank; /* the higher, the sooner evicted */
 };
 
-/* Returns false if there is none. Inside a gate section, with no stripe locked.
- */
+/* Returns false if there is no candidate. Call it inside a gate section, with
+ * no stripe locked. */
 bool evict_choose(struct keyspace *ks, unsigned thread,
                   const struct evict_plan *plan,
                   struct evict_candidate *ret_candidate);

@@ -17,7 +17,8 @@
 #define EXCHANGE(a, b) atomic_store(b, atomic_exchange(a, atomic_load(b)))
 
 /* Continues versions above those of both, since the entries keep theirs. A
- * watched missing name counts as changed: it may have existed in the other. */
+ * watched missing name counts as changed, since it may have existed in the
+ * other keyspace. */
 static void
 exchange_stripe(struct stripe *a, struct stripe *b)
 {

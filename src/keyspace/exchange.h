@@ -7,11 +7,11 @@
 
 #include "keyspace/keyspace.h"
 
-/* Exchanges all data of two keyspaces, with times to live and last uses. They
- * were made with equal options, but for `expiry`; the caller alone uses OTHER.
- * Every key of both counts as changed for WATCH, and every missing name too.
- * Positions stay: set them afterwards. The cost depends on the number of
- * stripes and databases, not of keys. Under the raised gate of KS. */
+/* Exchanges all data of two keyspaces, with times to live and last uses. Their
+ * options are equal except `expiry`, and only the caller uses OTHER. For WATCH,
+ * all names of both count as changed, missing ones too. Positions stay: set
+ * them afterwards. The cost depends on the number of stripes and databases, not
+ * of keys. Under the raised gate of KS. */
 void keyspace_exchange(struct keyspace *ks, struct keyspace *other);
 
 /* Frees OTHER, which no thread uses any more, without the wait of

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The array doubles when full and halves when three quarters are empty; a
- * halving that finds no memory is skipped.
+ * The array doubles when full and halves when three quarters are empty; without
+ * memory it is not halved.
  */
 #include "keyspace/expire.h"
 

@@ -21,8 +21,8 @@ struct keyspace_expiry {
     /* Called before a stripe is locked for some removals. False: no removals
      * now. */
     bool (*begin)(void *ctx, unsigned thread);
-    /* Called before each removal, under the lock. False: no removal of
-     * this key now, nor of others before the next begin. */
+    /* Called before each removal, under the lock. False: neither this key nor
+     * another one is removed before the next begin. */
     bool (*remove)(void *ctx, unsigned thread, const struct key *key);
     /* Called after the removals that follow a begin, still under the lock. */
     void (*end)(void *ctx, unsigned thread, unsigned stripe);
@@ -40,11 +40,11 @@ struct expire {
 };
 
 /* Adds ENTRY with this time, or moves it if the heap has it already. Returns
- * false, with nothing changed, when an entry cannot be added for want of
- * memory; a move never fails. */
+ * false, with nothing changed, if there is no memory to add an entry; a move
+ * never fails. */
 bool expire_set(struct expire *expire, struct entry *entry, uint64_t at_ms);
 
-/* The heap must have ENTRY. */
+/* Removes ENTRY, which the heap must have. */
 void expire_remove(struct expire *expire, struct entry *entry);
 
 /* Returns the earliest time, UINT64_MAX if the heap is empty. */

@@ -18,20 +18,21 @@
 
 struct gate;
 
-/* For so many loops, and threads beside them that walk through the keys: they
- * enter too, and their indexes begin at `threads`. Returns NULL without memory.
- */
+/* Makes a gate for `threads` loops. Up to GATE_WALKERS threads that walk
+ * through the keys may enter, too; their indexes begin at `threads`. Returns
+ * NULL without memory. */
 enum { GATE_WALKERS = 2 };
 struct gate *gate_try_new(unsigned threads);
 void gate_free(struct gate *gate);
 
-/* With one loop: from now on the walking thread enters, or no longer does. By
- * that loop, outside its section and while the gate is down. With several loops
- * it changes nothing, and any thread may have raised the gate. */
+/* Says whether, from now on, a walking thread enters the gate. It matters only
+ * with one loop: this loop calls it outside its section, while the gate is
+ * down. With several loops it changes nothing, and any thread may have raised
+ * the gate. */
 void gate_share(struct gate *gate, bool on);
 
-/* Enters and leaves the section of the loop with this index. Entering waits
- * while another thread has raised the gate. Not recursive. */
+/* Enter and leave the section of the loop with this index. Entering waits while
+ * another thread has raised the gate. Not recursive. */
 void gate_enter(struct gate *gate, unsigned thread);
 void gate_leave(struct gate *gate, unsigned thread);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Four bits a step: names are short, and the table fits into a cache line.
+ * Computes the CRC four bits at a time: names are short, and the table fits
+ * into a cache line.
  */
 #include "keyspace/hash_slot.h"
 

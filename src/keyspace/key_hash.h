@@ -17,8 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The function of this process. A call of it takes as many instructions as a
- * direct one. */
+/* The hash function of this process. A call through this pointer takes as many
+ * instructions as a direct call. */
 extern uint64_t (*key_hash_function)(struct slice name);
 
 static inline uint64_t
@@ -27,8 +27,8 @@ key_hash(struct slice name)
     return key_hash_function(name);
 }
 
-/* Whether the hash of a key has its slot: set once, before there are keys or
- * threads. */
+/* Set and return whether the hash of a key contains its slot. Set it once,
+ * before there are keys or threads. */
 void key_hash_by_slot(bool on);
 bool key_hash_has_slots(void);
 

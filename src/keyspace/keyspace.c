@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Entries are added by put_in and removed by take_out alone, so counts, the bit
+ * Only put_in adds entries, and only take_out removes them, so counts, the bit
  * map of occupied stripes, next expiries and versions stay consistent.
  */
 #include "keyspace/keyspace.h"
@@ -466,7 +466,8 @@ keyspace_expiry(const struct keyspace *ks, const struct key *key,
     return entry_expiry(&ks->stripes[keyspace_stripe_of(key->hash)], entry);
 }
 
-/* ENTRY is NULL if the key is missing or expired. */
+/* Returns the present version. ENTRY is NULL if the key is missing or expired.
+ */
 static struct key_version
 version_now(const struct keyspace *ks, const struct key *key,
             const struct entry *entry)

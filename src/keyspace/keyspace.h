@@ -42,8 +42,9 @@ unsigned keyspace_threads(const struct keyspace *ks);
 /* Returns whether there are several threads; with one, no lock is taken. */
 bool keyspace_is_shared(const struct keyspace *ks);
 
-/* `thread` is the index of the calling loop, from 0 on. A thread that is not a
- * loop passes an index of keyspace_options.threads or above. */
+/* Lock and unlock a stripe. `thread` is the index of the calling loop, from 0
+ * on. A thread that is not a loop passes an index of keyspace_options.threads
+ * or above. */
 void keyspace_lock(struct keyspace *ks, unsigned thread, unsigned stripe,
                    bool exclusive);
 void keyspace_unlock(struct keyspace *ks, unsigned thread, unsigned stripe);
@@ -55,9 +56,10 @@ struct entry *keyspace_find(const struct keyspace *ks, const struct key *key,
                             uint64_t now_ms);
 
 /* Prefetch what keyspace_find reads, in stages: call each for many keys before
- * the next. The first needs no lock, the others the key's, shared or not. They
- * never change an answer. After the last one, keyspace_find waits for little,
- * and what the entry points to can be prefetched. */
+ * the next. The first needs no lock, the others that of the key, shared or
+ * exclusive. They never change a result. After the last one, keyspace_find
+ * hardly waits for memory, and the caller can prefetch what the entry points
+ * to. */
 void keyspace_prefetch_stripe(const struct keyspace *ks, uint64_t hash);
 void keyspace_prefetch_line(const struct keyspace *ks, const struct key *key);
 
@@ -80,17 +82,17 @@ MUST_CHECK enum err keyspace_insert(struct keyspace *ks, const struct key *key,
                                     struct bloom *bloom, uint64_t incarnation,
                                     struct entry **ret_entry);
 
-/* Does the same with a filter whose struct stays the caller's and must not be
- * used any more after success. */
+/* Does the same for a filter whose struct the caller keeps. After success the
+ * filter in it must not be used any more. */
 MUST_CHECK enum err keyspace_put(struct keyspace *ks, const struct key *key,
                                  const struct bloom *bloom,
                                  uint64_t incarnation,
                                  struct entry **ret_entry);
 
-/* Adds a name with an empty filter, made in place with an environment of
- * keyspace_env, where keyspace_insert would move one. Returns what bloom_new()
- * does; without BLOOM_OK nothing has changed. An old entry of the name stays
- * beside the new one, and the caller removes it. */
+/* Adds a name with an empty filter, which is made inside the entry with an
+ * environment of keyspace_env. Returns what bloom_new() returns; unless that is
+ * BLOOM_OK, nothing has changed. An old entry of the name stays beside the new
+ * one, and the caller removes it. */
 enum bloom_status keyspace_create(struct keyspace *ks, const struct key *key,
                                   const struct bloom_params *params,
                                   const struct bloom_env *env,
@@ -130,9 +132,9 @@ bool keyspace_clear_expiry(struct keyspace *ks, const struct key *key,
 uint64_t keyspace_expiry(const struct keyspace *ks, const struct key *key,
                          const struct entry *entry);
 
-/* Whether a WATCH has read the present version of the entry. If none has, a
- * write that changes nothing need not give the entry a new version: it may find
- * the key with keyspace_find, under the shared lock. */
+/* Returns whether a WATCH has read the present version of the entry. If none
+ * has, a write that changes nothing need not give the entry a new version: it
+ * may find the key with keyspace_find, under the shared lock. */
 #define KEYSPACE_WATCHED ((uint64_t)1 << 63) /* in a version */
 static inline bool
 keyspace_is_watched(const struct entry *entry)
@@ -141,11 +143,11 @@ keyspace_is_watched(const struct entry *entry)
             KEYSPACE_WATCHED) != 0;
 }
 
-/* WATCH stores this for each key. If the key is missing or expired, `exists` is
+/* What WATCH stores for each key. If the key is missing or expired, `exists` is
  * false and `version` is the stripe's. */
 struct key_version {
     uint64_t version;
-    uint64_t swaps; /* of its database */
+    uint64_t swaps; /* how often its database was swapped */
     bool exists;
 };
 
@@ -153,10 +155,10 @@ struct key_version {
 struct key_version keyspace_version(const struct keyspace *ks,
                                     const struct key *key, uint64_t now_ms);
 
-/* Whether the key was changed, created or removed since `seen`, or its database
- * was swapped. A change is never missed. A key that was missing may count as
- * changed by mistake, if many other names of its stripe or a whole database
- * were removed meanwhile. */
+/* Returns whether the key was changed, created or removed since `seen`, or its
+ * database was swapped. A change is never missed. A key that was missing may
+ * count as changed by mistake, if many other names of its stripe or a whole
+ * database were removed meanwhile. */
 bool keyspace_changed(const struct keyspace *ks, const struct key *key,
                       struct key_version seen, uint64_t now_ms);
 
@@ -167,9 +169,10 @@ void keyspace_remove_entry(struct keyspace *ks, uint64_t hash,
 
 /* ---- journal positions --------------------------------------------------- */
 
-/* The journal's position at the stripe's last change: a reply about a key of
- * this stripe may be sent once that position is released. Under the stripe's
- * lock, exclusive to set; for all stripes under the raised gate. */
+/* Return and set the journal's position at the stripe's last change. A reply
+ * about a key of this stripe may be sent once that position is released.
+ * Reading it needs the stripe's lock, setting it the exclusive lock; setting
+ * that of all stripes needs the raised gate. */
 uint64_t keyspace_position(const struct keyspace *ks, unsigned stripe);
 void keyspace_set_position(struct keyspace *ks, unsigned stripe,
                            uint64_t position);

@@ -2,7 +2,8 @@
  *
  * The structs that the files of this layer share: a stripe and the whole
  * keyspace. A stripe's fields need its lock, or the raised gate; atomic fields
- * may be read without. Only this layer and its unit tests include this file.
+ * may be read without them. Only this layer and its unit tests include this
+ * file.
  */
 #pragma once
 
@@ -25,8 +26,9 @@ enum {
 struct gate;
 struct reaper;
 
-/* A removed entry: tells WATCH of a missing name whether the name was written
- * since. The database is not part of it, since databases may be swapped. */
+/* A removed entry, by which WATCH of a missing name learns whether the name was
+ * written since. The database is not part of it, since databases may be
+ * swapped. */
 struct removal {
     uint64_t hash, version;
 };
@@ -68,8 +70,9 @@ struct keyspace {
     struct stripe_lock_slots lock_slots;
     /* Rarely used. */
     uint64_t *swaps;    /* how often, by the client's number; under the gate */
-    uint32_t *slot_dbs; /* the client's number, by slot; likewise */
-    uint32_t *epochs;   /* how often it was flushed, by slot; likewise */
+    uint32_t *slot_dbs; /* the client's number, by slot; under the gate */
+    uint32_t *epochs; /* how often the database was flushed, by slot; under the
+                         gate */
     struct reaper *reaper;
     size_t counts_bytes;
     struct stripe stripes[KEYSPACE_STRIPES];
@@ -85,9 +88,10 @@ struct keyspace {
     uint64_t dead_cursor;
     /* How far the one thread that moves entries is: defrag.h. */
     unsigned defrag_stripe;
-    uint32_t defrag_turns; /* over all stripes */
+    uint32_t defrag_turns; /* turns over all stripes */
     uint64_t defrag_cursor;
-    /* A bit is set while that walk has to come back to the stripe. */
+    /* For each walk: a bit is set while the walk has to come back to the
+     * stripe. */
     _Atomic uint64_t again[GATE_WALKERS][OCCUPIED_WORDS];
 };
 
@@ -116,7 +120,7 @@ db_count_of(const struct keyspace *ks, unsigned shard, uint32_t slot)
     return &ks->counts[(size_t)shard * ks->databases + slot];
 }
 
-/* Returns 0 if the entry has none. */
+/* Returns when the entry expires; 0 if it has no time to live. */
 static inline uint64_t
 entry_expiry(const struct stripe *stripe, const struct entry *entry)
 {

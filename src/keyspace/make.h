@@ -9,7 +9,7 @@
 #include "keyspace/keyspace.h"
 
 struct keyspace_options {
-    unsigned threads;   /* loops that will call */
+    unsigned threads;   /* number of loops that will use it */
     unsigned databases; /* 1..65535 */
     struct keyspace_expiry expiry;
 };

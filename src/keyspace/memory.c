@@ -20,8 +20,8 @@ enum {
     GRANT_FROM_BYTES = 128 << 20, /* that must be free */
 };
 
-/* What a thread may still allocate under these limits. All threads together
- * write the sums of memory all the time, so that a look at them waits for other
+/* What a thread may still allocate under these limits. Since all threads write
+ * the counters of memory all the time, reading their sums waits for other
  * processors' caches. */
 struct grant {
     uint64_t max, machine; /* limits */
@@ -75,7 +75,8 @@ slack_of(uint64_t max)
     return max / 32 > SLACK_MIN ? max / 32 : SLACK_MIN;
 }
 
-/* Whether the limits allow so many bytes more; the reserve counts as used. */
+/* Returns whether the limits allow so many more bytes; the reserve counts as
+ * used. */
 static bool
 fits_now(const struct keyspace_memory *memory, uint64_t machine, size_t bytes)
 {
@@ -91,7 +92,7 @@ fits_now(const struct keyspace_memory *memory, uint64_t machine, size_t bytes)
     return fits_in(machine, mem_used() + reserve_free(), bytes);
 }
 
-/* Whether both limits are far away. */
+/* Returns whether both limits are far away. */
 static bool
 is_roomy(uint64_t max, uint64_t machine)
 {
@@ -101,7 +102,8 @@ is_roomy(uint64_t max, uint64_t machine)
            fits_in(machine, used, GRANT_FROM_BYTES);
 }
 
-/* Far from the limits, a thread looks only once for many allocations. */
+/* Far from the limits, a thread reads the sums only once for many allocations.
+ */
 static bool
 fits(const struct keyspace_memory *memory, size_t bytes)
 {

@@ -13,28 +13,29 @@
 /* What filters may take; changed under the raised gate. */
 struct keyspace_memory {
     uint64_t maxmemory_bytes; /* 0: no limit */
-    /* Keys are evicted to stay below maxmemory. Then an allocation may begin
-     * below the limit, or slightly above it, and end above, for the next
-     * eviction to correct; one larger than all of maxmemory is refused. Memory
-     * that the reaper is about to free counts as free. */
+    /* Whether keys are evicted to stay below maxmemory. If so, an allocation
+     * that begins below the limit or slightly above it may exceed it, and the
+     * next eviction corrects that; an allocation larger than maxmemory is
+     * refused. Memory that the reaper is about to free counts as free. */
     bool evicts;
-    /* Without maxmemory, leave a part of the machine to other processes. False
-     * while data is loaded: what clients were once given must load again. */
+    /* Whether, without maxmemory, a part of the machine's memory is left to
+     * other processes. False while data is loaded: what clients could once
+     * store must load again. */
     bool shares;
 };
 
-/* Whether more than this is in use, not counting memory that the reaper is
- * about to free or changes that wait to be written to the journal. */
+/* Returns whether more than this is in use, not counting memory that the reaper
+ * is about to free or changes that wait to be written to the journal. */
 bool keyspace_is_over(uint64_t maxmemory_bytes);
 
-/* Returns the environment of filters that live in a keyspace: counted memory,
- * refused beyond maxmemory_bytes or the machine's memory. CTX must outlive the
- * environment; it is read at each allocation. */
+/* Returns the environment of filters that live in a keyspace: memory is
+ * counted, and refused beyond maxmemory_bytes or the machine's memory. CTX must
+ * outlive the environment; it is read at each allocation. */
 struct bloom_env keyspace_env(const struct keyspace_memory *ctx,
                               uint64_t size_limit_bytes);
 
-/* A filter of a foreign layout may say that it has any number of items. In sums
- * it counts at most so many, when it comes and when it goes. */
+/* A filter of a foreign kind may claim any number of items. The gauges count at
+ * most so many of them, when the filter comes and when it goes. */
 #define KEYSPACE_COUNTED_MAX ((uint64_t)1 << 44)
 
 /* Moves the bf_* gauges from the filter's figures before a change to those

@@ -13,7 +13,8 @@
 
 struct reaper;
 
-/* The giver does not know how many bytes: the reaper counts them first. */
+/* The value of reaper_set.bytes if the giver does not know it: the reaper then
+ * counts first. */
 #define REAPER_COUNTS INT64_MIN
 
 /* All tables and heaps of a keyspace. */

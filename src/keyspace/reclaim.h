@@ -16,8 +16,8 @@ bool keyspace_reclaim(struct keyspace *ks, unsigned thread, uint64_t now_ms,
 bool keyspace_reclaim_dead(struct keyspace *ks, unsigned thread,
                            uint64_t budget_us);
 
-/* While this is on, keyspace_reclaim leaves expired keys; commands do not find
- * them either way. Any thread. */
+/* Says whether keyspace_reclaim leaves expired keys; commands do not find them
+ * in any case. Any thread. */
 void keyspace_keep_expired(struct keyspace *ks, bool on);
 
 /* Removes every dead entry. Under the raised gate. */

@@ -91,7 +91,7 @@ add_anew(struct bloom *bloom, const struct bloom_env *env, struct slice item)
     return bloom_add(bloom, env, hash, &added);
 }
 
-/* env: NULL for deletions, which need none. */
+/* Executes all words. env is NULL for deletions, which need none. */
 static enum bloom_status
 redo_all(struct bloom *bloom, const struct bloom_env *env,
          const struct redo *redo)

@@ -19,15 +19,15 @@
 
 enum { REDO_PLACE_MAX = 32 /* bytes; a place has 11 at most */ };
 
-/* Words of an effect, behind PLACED. position: behind the effect in the log; it
- * matters to copies only. */
+/* The words of an effect that follow PLACED. position: where the effect ends in
+ * the log; it matters only for copies. */
 struct redo {
     const struct slice *words;
-    size_t count; /* of words; odd: the effect is wrong */
+    size_t count; /* number of words; if it is odd, the effect is wrong */
     uint64_t position;
-    /* Earlier effects are lost, so the filter is not the one that the places
-     * are of. Adds find places again, and nothing is deleted: that could clear
-     * bits of other items. */
+    /* Whether earlier effects are lost, so that the places may not fit this
+     * filter. Then adds find places anew, and nothing is deleted, since that
+     * could clear bits of other items. */
     bool anew;
 };
 
@@ -37,7 +37,7 @@ size_t redo_put_deletion(struct deletable_done done,
                          char ret_place[REDO_PLACE_MAX]);
 
 /* Add or delete the items, and keep the metrics. BLOOM_INVALID: the filter
- * cannot have done that, or is of another kind. */
+ * cannot have done that, or is not deletable. */
 MUST_CHECK enum bloom_status redo_adds(struct bloom *bloom,
                                        const struct bloom_env *env,
                                        const struct redo *redo);

@@ -9,7 +9,8 @@
 #include "base/longest.h"
 #include "keyspace/keyspace.h"
 
-/* The entry is borrowed for the call. Returns false to stop after this step. */
+/* Called for each visited entry, which is borrowed for the call. Returns false
+ * to stop after this step. */
 typedef bool (*keyspace_visit_fn)(void *ctx, const struct entry *entry,
                                   uint64_t expires_at_ms);
 
@@ -38,14 +39,14 @@ typedef bool (*keyspace_each_fn)(void *ctx, uint32_t db,
 bool keyspace_each(const struct keyspace *ks, keyspace_each_fn visit,
                    void *ctx);
 
-/* ---- for the other walks of this layer ----------------------------------- */
+/* ---- for the other walks of this room ------------------------------------ */
 
 enum { SCAN_SLICE = 32 }; /* steps or removals under one lock */
 
-/* Visits the live keys of all databases, expired ones too, in some steps
- * of a stripe: at most SCAN_SLICE, and none after the one in which visit
- * returned false. Returns the cursor in the stripe, as keyspace_scan, or
- * 0 at its end. Under the stripe's lock. */
+/* Visits the live keys of all databases, expired ones too, in some steps of a
+ * stripe: at most SCAN_SLICE, and none after the one in which visit returned
+ * false. Returns the next cursor in the stripe, as keyspace_scan does, or 0 at
+ * the stripe's end. Call it under the stripe's lock. */
 typedef bool (*scan_visit_fn)(void *ctx, struct entry *entry,
                               uint64_t expires_at_ms);
 uint64_t scan_slice_all(struct keyspace *ks, unsigned stripe, uint64_t cursor,

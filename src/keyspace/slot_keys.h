@@ -12,8 +12,8 @@
 #include "base/slot_set.h"
 #include "keyspace/keyspace.h"
 
-/* The key is borrowed for the call. expires_at_ms: 0 without a time to live; it
- * may have passed. */
+/* Called for each key, which is borrowed for the call. expires_at_ms is 0
+ * without a time to live, and may have passed. */
 typedef void (*slot_keys_fn)(void *ctx, const struct key *key,
                              uint64_t expires_at_ms);
 
@@ -31,13 +31,13 @@ struct slot_keys {
     uint64_t now_ms;
 };
 
-/* Adds to *ret_count the keys in a slice. */
+/* Adds the number of these keys in a slice to *ret_count. */
 uint64_t slot_keys_count(struct keyspace *ks, unsigned thread,
                          const struct slot_keys *keys, uint64_t cursor,
                          uint64_t *ret_count);
 
-/* Appends the names of the keys in a slice, and no more when the list has
- * `most`: then the cursor is 0, too. Without memory, names->list.failed. A name
+/* Appends the names of these keys in a slice. When the list has `most` names,
+ * it ends and returns 0, too. Without memory, names->list.failed is set. A name
  * may come twice while the table changes. */
 struct slot_names {
     struct buf list; /* buf_next_item */
@@ -47,5 +47,5 @@ uint64_t slot_keys_names(struct keyspace *ks, unsigned thread,
                          const struct slot_keys *keys, uint64_t cursor,
                          struct slot_names *names);
 
-/* Whether keys of these slots can be in this stripe. */
+/* Returns whether keys of these slots can be in this stripe. */
 bool slot_keys_has_stripe(const struct slot_set *set, unsigned stripe);

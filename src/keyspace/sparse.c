@@ -84,7 +84,7 @@ find_mapping(const char *ptr)
     return &sparse.slot[at];
 }
 
-/* False without memory. */
+/* Makes room for another mapping. False without memory. */
 static bool
 make_mapping_room(void)
 {
@@ -326,7 +326,8 @@ wait_turn(void)
     return goes_on;
 }
 
-/* A round looks at all mappings once. Without new pages there is none. */
+/* A round looks at all mappings once. If the process has no new pages, there is
+ * no round. */
 static void *
 run_rounds(void *arg)
 {
@@ -346,8 +347,8 @@ run_rounds(void *arg)
     return NULL;
 }
 
-/* The kernel may refuse the page map, or leave out what we need of it: then a
- * page that was written does not show. */
+/* Returns whether the page map can be used. The kernel may refuse it, or leave
+ * out the bits that we need: then a written page does not show in it. */
 static bool
 page_map_tells(int fd)
 {
@@ -378,7 +379,8 @@ sparse_start(void)
     }
 }
 
-/* What is still watched stays as it is; it may be forgotten later. */
+/* Mappings that are still watched stay as they are, and may be forgotten later.
+ */
 void
 sparse_stop(void)
 {

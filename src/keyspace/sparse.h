@@ -24,8 +24,9 @@ void sparse_stop(void);
  * sparse_forget(). Any thread. */
 void sparse_watch(void *ptr, size_t bytes);
 
-/* The mapping will be unmapped or resized. May wait until the thread has
- * collapsed the 2 MiB at which it is; nothing happens if it is not watched. */
+/* Ends the watch of a mapping that will be unmapped or resized. It may wait
+ * until the thread has collapsed the present 2 MiB. Does nothing if the mapping
+ * is not watched. */
 void sparse_forget(void *ptr);
 
 /* Returns how many mappings are watched, which are those with small pages. */

@@ -30,7 +30,7 @@ enum {
 
 static const uint32_t WRITER = (uint32_t)1 << 31;
 static const uint32_t SLEEPERS = (uint32_t)1 << 30;
-static const uint32_t WAITING = (uint32_t)1 << 16; /* one writer */
+static const uint32_t WAITING = (uint32_t)1 << 16; /* one writer that waits */
 static const uint32_t WAITING_MASK = ((uint32_t)1 << 30) - ((uint32_t)1 << 16);
 static const uint32_t READERS_MASK = ((uint32_t)1 << 16) - 1;
 
@@ -82,7 +82,8 @@ acquire_shared(struct stripe_lock *lock)
     uint32_t state = 0;
 
     for (unsigned turn = 0;; turn++) {
-        /* It is mostly free; loading it first would move the line twice. */
+        /* The lock is mostly free, so it is not loaded first: that would move
+         * the cache line twice. */
         while ((state & blocked_by) == 0) {
             if (atomic_compare_exchange_weak_explicit(
                     &lock->state, &state, state + 1, memory_order_acquire,

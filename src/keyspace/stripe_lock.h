@@ -9,8 +9,7 @@
  * moves between CPUs. So after STRIPE_LOCK_CALM reads in a row the lock is
  * calm: a reader then only stores the stripe in a slot of its own thread. The
  * next writer ends the calm and waits for the slots of all threads (Dice and
- * Kogan, "BRAVO", 2019). One write among many reads costs that much, the others
- * nothing.
+ * Kogan, "BRAVO", 2019). Only the first write after many reads pays for that.
  *
  * Not recursive; a reader cannot become a writer. All zero is unlocked.
  */
@@ -23,7 +22,7 @@ enum { STRIPE_LOCK_CALM = 32 }; /* reads in a row */
 
 struct stripe_lock {
     _Atomic uint32_t state;
-    _Atomic uint32_t reads; /* in a row */
+    _Atomic uint32_t reads; /* reads in a row */
 };
 
 /* One for each thread: the number of the stripe that it reads under a calm
@@ -35,13 +34,13 @@ struct stripe_lock_slot {
 
 /* Shared by all stripes. */
 struct stripe_lock_slots {
-    struct stripe_lock_slot *slot; /* [threads] */
+    struct stripe_lock_slot *slot; /* an array of `threads` */
     unsigned threads;
 };
 
-/* Called by the thread with this index, from 0 on; a thread without a slot may
- * lock too, and never uses the calm. STRIPE is the lock's number, which no
- * other lock of these slots has. */
+/* Lock a stripe. `thread` is the index of the calling thread, from 0 on; a
+ * thread without a slot may lock, too, and never uses the calm. STRIPE is the
+ * lock's number, which no other lock of these slots has. */
 void stripe_lock_shared(struct stripe_lock *lock,
                         const struct stripe_lock_slots *slots, unsigned thread,
                         uint32_t stripe);

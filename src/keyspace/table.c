@@ -372,7 +372,7 @@ is_sparse(const struct table *table)
            table->count / (TABLE_TARGET / 2) < table->used;
 }
 
-/* Gives a bucket less memory when a third of it would do. */
+/* Shrinks a bucket when a third of its memory would be enough. */
 static void
 shrink(uint64_t *bucket)
 {

@@ -12,12 +12,12 @@
  * next lines, and marks each line that it passed.
  *
  * The table grows and shrinks by one or two buckets at a time, and a bucket by
- * a few lines, so that no call takes long, whatever its size. Only a load in
- * the order of a walk fills some buckets first: when one of them is full, an
- * insert may split many others before that one. All of this moves slots only:
- * entries are neither read nor written. The table owns its buckets, not the
- * entries, and allocates nothing before the first insert. The caller has the
- * stripe's lock.
+ * a few lines, so that no call takes long, whatever the table's size. Only a
+ * load in the order of a walk fills some buckets first: when one of them is
+ * full, an insert may split many others before that one. All of this moves
+ * slots only: entries are neither read nor written. The table owns its buckets,
+ * not the entries, and allocates nothing before the first insert. The caller
+ * has the stripe's lock.
  *
  * A walk visits places in the order of their reversed bits (Pieter Noordhuis's
  * scheme): a cursor is a point in this order, and the walk has seen every entry
@@ -37,7 +37,7 @@
 
 enum {
     TABLE_PLACE_BITS = 19,
-    TABLE_SLOTS = 8,    /* a line */
+    TABLE_SLOTS = 8,    /* slots of a line */
     TABLE_TARGET = 160, /* entries a bucket, on average, before the table grows;
                           one that is not split yet has about twice as many,
                           and during a load up to as many as its lines take */
@@ -83,7 +83,8 @@ table_line_count(uint64_t bucket)
     return (unsigned)(bucket & 63);
 }
 
-/* Returns the line that an entry with this place is in, unless it was full. */
+/* Returns the line that an entry with this place is in, unless that line was
+ * full. */
 static inline unsigned
 table_home(uint64_t bucket, uint64_t place)
 {
@@ -198,20 +199,20 @@ table_prefetch_entry(const struct table *table, uint64_t place)
     }
 }
 
-/* Returns ENTRY, which may be freed already, or NULL if it is not in the table.
- */
+/* Returns ENTRY, or NULL if it is not in the table. ENTRY may be freed already:
+ * it is only compared. */
 struct entry *table_get(const struct table *table, uint64_t place,
                         const struct entry *entry);
 
 /* Returns the hash of the entry's name. */
 uint64_t table_hash(const struct entry *entry);
 
-/* ---- changes: they end the ranges below ---------------------------------- */
+/* ---- changes: they invalidate ranges (below) ----------------------------- */
 
 /* Adds an entry, whose address is a multiple of 16, as the allocator's are.
  * Returns false, without the entry, if its bucket is full and there is no
  * memory for a larger one or for splits, or the table has the most buckets that
- * it may have. A table that cannot grow otherwise fills up. */
+ * it may have. A table without memory to grow fills its buckets instead. */
 MUST_CHECK bool table_insert(struct table *table, uint64_t place,
                              struct entry *entry);
 
@@ -223,8 +224,8 @@ void table_expect(struct table *table, uint32_t count);
 void table_remove(struct table *table, uint64_t place,
                   const struct entry *entry);
 
-/* Replaces the address of an entry that was moved. FROM is only compared. It
- * ends no range. */
+/* Replaces the address of an entry that was moved. FROM is only compared.
+ * Ranges stay valid. */
 void table_replace(struct table *table, uint64_t place,
                    const struct entry *from, struct entry *to);
 

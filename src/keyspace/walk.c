@@ -94,7 +94,7 @@ keyspace_share(struct keyspace *ks, bool on)
     CHECK(on || ks->shares > 0);
     ks->shares += on ? 1U : -1U;
     gate_share(ks->gate, ks->shares > 0);
-    if (ks->threads == 1) { /* else the others are reading it */
+    if (ks->threads == 1) { /* with more, other threads read it */
         ks->shared = ks->shares > 0;
     }
 }
@@ -183,8 +183,8 @@ put_form(const struct entry *entry, uint8_t *to)
     return len;
 }
 
-/* Whether no other walk needs the marks of entries. What stays marked is copied
- * once more than is necessary. */
+/* Returns whether no other walk needs the marks of entries. An entry that stays
+ * marked is copied once more than necessary. */
 static bool
 is_alone(const struct walk *walk)
 {

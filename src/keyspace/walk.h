@@ -31,11 +31,11 @@
 #include "base/err.h"
 #include "keyspace/keyspace.h"
 
-/* A filter, or what was copied of it first. Borrowed for the call. */
+/* A filter, or the first part of a large one. Borrowed for the call. */
 struct walk_item {
     uint32_t db, epoch;     /* see above */
     uint64_t position;      /* P */
-    uint64_t expires_at_ms; /* 0: stays */
+    uint64_t expires_at_ms; /* 0: never */
     uint64_t incarnation;
     struct slice name;
     struct slice form;   /* core/codec.h: the head, and all lines if `whole`;
@@ -52,19 +52,20 @@ struct walk_sink {
      * each from its beginning to its end. last: of the layer. */
     int (*lines)(void *ctx, uint32_t layer, uint64_t offset, struct slice lines,
                  bool last);
-    /* The last item is incomplete, and has gone from where it was. */
+    /* The last item is incomplete: its filter was removed or moved meanwhile.
+     */
     int (*gone)(void *ctx, const struct walk_item *item);
     /* The positions of the pieces of the last item, if it is deletable, behind
      * its lines. The pieces of a layer have collision_piece_bytes(most). */
     int (*pieces)(void *ctx, size_t most, const uint64_t *positions,
                   size_t count);
-    /* Set: the walk ends with ECANCELED, even if the gate stays raised. May be
-     * NULL. */
+    /* When it is set, the walk ends with ECANCELED, even if the gate stays
+     * raised. May be NULL. */
     const atomic_bool *stop;
     void *ctx;
 };
 
-/* Large: allocate it. One thread at a time. */
+/* The struct is large: allocate it. One thread at a time uses it. */
 struct walk;
 struct walk_part; /* keyspace/walk_part.h */
 
@@ -72,13 +73,13 @@ struct walk_part; /* keyspace/walk_part.h */
 struct walk *walk_try_new(struct keyspace *ks);
 void walk_free(struct walk *walk);
 
-/* Begins at this position of the log. part: NULL for all keys, or used until
- * the end. Under the raised gate; GATE_WALKERS walks of a keyspace at a time.
- */
+/* Begins a walk at this position of the log. part: NULL for all keys; else it
+ * must stay valid until the end. Call it under the raised gate. A keyspace can
+ * have GATE_WALKERS walks at a time. */
 void walk_begin(struct walk *walk, uint64_t position,
                 const struct walk_part *part);
 
-/* Ends it, whatever it has seen. Under the raised gate. */
+/* Ends the walk, complete or not. Call it under the raised gate. */
 void walk_end(struct walk *walk);
 
 /* Returns the index of the thread beside the loops for this walk, until its
@@ -92,12 +93,14 @@ unsigned walk_thread(const struct walk *walk);
  * ENOMEM. */
 int walk_run(struct walk *walk, unsigned thread, const struct walk_sink *sink);
 
-/* Copies what walk_again has marked meanwhile. One round, of which
- * *ret_bytes were copied: what is marked during it is left to the next. */
+/* Copies the keys that keyspace_walk_again has marked meanwhile, in one round:
+ * keys that are marked during it are left to the next round. *ret_bytes says
+ * how many bytes it copied. */
 int walk_run_again(struct walk *walk, unsigned thread,
                    const struct walk_sink *sink, uint64_t *ret_bytes);
 
-/* Whether something is marked. Final under the raised gate. */
+/* Returns whether a key is marked. Under the raised gate, no key can become
+ * marked. */
 bool walk_has_again(const struct walk *walk);
 
 struct walk_figures {
@@ -105,10 +108,11 @@ struct walk_figures {
 };
 struct walk_figures walk_figures(const struct walk *walk); /* any thread */
 
-/* Has all walks copy this key (once more), under its exclusive lock. */
+/* Makes all walks copy this key (once more). Call it under the key's exclusive
+ * lock. */
 void keyspace_walk_again(struct keyspace *ks, const struct key *key);
 
-/* A thread beside the loops may enter from now on, or no longer does; both are
- * counted. By loop 0, outside its section of the gate; what runs on one loop
- * without locks takes them then. */
+/* Says that from now on a thread beside the loops may enter the gate, or no
+ * longer does; calls are counted. Call it on loop 0, outside its section of the
+ * gate. Meanwhile even a server with one loop takes locks. */
 void keyspace_share(struct keyspace *ks, bool on);

@@ -15,8 +15,8 @@ is_stopped(const struct walk *walk)
     return stop != NULL && atomic_load_explicit(stop, memory_order_relaxed);
 }
 
-/* Enters the gate. It is not waited for with gate_enter, since its owner may be
- * the one that stops the walk. */
+/* Enters the gate. It does not use gate_enter, which would wait: the thread
+ * that has raised the gate may be the one that stops the walk. */
 static bool
 enter(const struct walk *walk)
 {

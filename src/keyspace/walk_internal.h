@@ -13,10 +13,10 @@
 #include "keyspace/pace.h"
 
 enum {
-    WALK_HOLD_BYTES = 16 << 10,   /* of lines, in one hold */
-    WALK_PIECE_BYTES = 256 << 10, /* of lines, in one call of the sink */
+    WALK_HOLD_BYTES = 16 << 10,   /* of lines in one hold */
+    WALK_PIECE_BYTES = 256 << 10, /* of lines in one call of the sink */
     WALK_SMALL_BYTES = 16 << 10,  /* filters up to this size come in one item */
-    WALK_BATCH_BYTES = 16 << 10   /* about, of small filters in one hold */
+    WALK_BATCH_BYTES = 16 << 10 /* about so much of small filters in one hold */
 };
 
 struct walk_item; /* keyspace/walk.h */
@@ -44,15 +44,15 @@ struct walk {
     const struct walk_sink *sink;
     struct pace pace;
     struct buf batch;
-    bool only_marked; /* a round of walking again */
-    uint64_t bytes;   /* copied, in a round */
-    unsigned stripe;  /* of the hold */
+    bool only_marked; /* a round of walk_run_again */
+    uint64_t bytes;   /* copied in this round */
+    unsigned stripe;  /* that the hold has locked */
     uint32_t layers;  /* of the large filter that is being copied */
     uint64_t layer_bytes[BLOOM_LAYERS_MAX];
     size_t hold_bytes[BLOOM_LAYERS_MAX]; /* most of a layer in one hold */
-    bool deletable;                      /* it is, so its pieces are noted */
-    struct buf pieces;                   /* their positions */
-    const char *next_lines;              /* to prefetch, NULL: unknown */
+    bool deletable;         /* it is deletable, so its pieces are noted */
+    struct buf pieces;      /* their positions */
+    const char *next_lines; /* to prefetch, NULL: unknown */
     uint8_t head[CODEC_HEAD_BYTES_MAX];
     uint8_t piece[WALK_PIECE_BYTES];
 };
@@ -70,7 +70,7 @@ void walk_end_hold(struct walk *walk, const struct walk_hold *hold);
 /* Returns the position up to which what the hold copies includes the log. */
 uint64_t walk_hold_position(const struct walk *walk);
 
-/* Notes an entry but for its form. In a hold. */
+/* Describes an entry, all but its form. Call it in a hold. */
 struct noted walk_describe(const struct walk *walk, const struct entry *entry,
                            uint64_t expires_at_ms);
 

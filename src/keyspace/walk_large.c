@@ -17,7 +17,7 @@
 
 /* A large filter that is being copied. */
 struct large {
-    struct key key; /* its db is unused */
+    struct key key; /* key.db is unused */
     uint32_t db_id;
     uint64_t incarnation;
     struct walk_item item;
@@ -96,7 +96,8 @@ smaller(uint64_t left, size_t most)
     return left < most ? (size_t)left : most;
 }
 
-/* Notes the position of what the hold copies of a deletable filter. */
+/* Notes the position of the piece of a deletable filter that this hold copies.
+ */
 static void
 note_piece(struct walk *walk)
 {

@@ -14,8 +14,9 @@ struct slot_set; /* base/slot_set.h */
 
 struct walk_part {
     enum walk_part_of { WALK_PART_DB, WALK_PART_SLOTS, WALK_PART_KEY } of;
-    /* Of DB and KEY: the number that clients used for the database when the
-     * walk began. The walk stays with it when SWAPDB gives it another. */
+    /* For DB and KEY: the number that clients used for the database when the
+     * walk began. The walk stays with this database when SWAPDB gives it
+     * another number. */
     uint32_t db;
     const struct slot_set *slots; /* of SLOTS; borrowed */
     struct slice name;            /* of KEY; borrowed */
@@ -25,7 +26,8 @@ struct walk_part {
  * part has keys. */
 bool walk_part_has_name(const struct walk_part *part, struct slice name);
 
-/* Returns whether this key belongs to the part. db: as above. */
+/* Returns whether this key belongs to the part. db: the number as in struct
+ * walk_part. */
 bool walk_part_has(const struct walk_part *part, uint32_t db,
                    struct slice name);
 

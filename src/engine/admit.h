@@ -8,8 +8,8 @@
 
 #include "engine/request.h"
 
-/* Checks the request: the name, the arity, authentication, whether MULTI allows
- * it. words: of the name. */
+/* Checks the request: its name and arity, whether the client is authenticated,
+ * and whether MULTI allows it. words: how many words the name has. */
 MUST_CHECK enum err admit_request(struct request *req, unsigned words);
 
 /* Checks the rights of the session's user, the slots of the keys (route.h), and
@@ -19,5 +19,6 @@ MUST_CHECK enum err admit_request(struct request *req, unsigned words);
  * log (req->obey) is always admitted. Inside a section of the gate. */
 MUST_CHECK enum err admit_now(const struct request *req);
 
-/* Likewise, but leaves the rights and the slots to the caller. */
+/* Does what admit_now() does, but leaves the rights and the slots to the
+ * caller. */
 MUST_CHECK enum err admit_by_state(const struct request *req);

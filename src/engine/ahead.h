@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Fetches into the cache what several commands will read, all of it at a time,
- * before the first of them executes (keyspace/ahead.h). Nothing is decided by
- * it, so commands may change anything of it. Belongs to the executing loop.
+ * Fetches into the cache what several commands will read, all at the same time,
+ * before the first of them executes (keyspace/ahead.h). It decides nothing, so
+ * the commands may change what was fetched. Belongs to the executing loop.
  */
 #pragma once
 
@@ -18,6 +18,7 @@ struct ahead {
     const struct run *run[KEYSPACE_AHEAD_MAX]; /* borrowed */
 };
 
-/* Fetches entries, and lines of filters whose items the rows' .ahead can tell.
- * Under the locks of all the keys. Fewer than AHEAD_FROM keys are left. */
+/* Fetches the entries, and, where the row's .ahead knows the items, the lines
+ * of the filters. Call it under the locks of all the keys. With fewer than
+ * AHEAD_FROM keys it does nothing. */
 void ahead_fetch(struct ahead *ahead, const struct keyspace *ks);

@@ -2,8 +2,8 @@
  *
  * Lines of the log about who administers the server: commands of rows with
  * CMD_AUDITED, with their user, address, client name and result, and failed
- * logins. Of one command at most AUDIT_A_SECOND are logged in a second; the
- * next line tells how many were left out. Any loop.
+ * logins. At most AUDIT_A_SECOND lines about the same command are logged in a
+ * second; the next line tells how many were left out. Any loop.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 enum { AUDIT_A_SECOND = 10, AUDIT_LOGINS_A_SECOND = 1000 };
 
-/* Logs a command that has run for a client. err: its result. */
+/* Logs a command that has run for a client. err: the command's result. */
 void audit_note(const struct request *req, enum err err);
 
 /* Logs a failed login as this user. The caller calls it once a second for each

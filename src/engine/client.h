@@ -11,11 +11,11 @@
 #include "net/conn.h"
 
 struct client {
-    struct conn conn; /* first: a conn is its client */
+    struct conn conn; /* must be the first: client_of() */
     struct session session;
 };
 
-/* A size class of jemalloc; the next one is 1024. */
+/* 896 is a size class of jemalloc; the next one is 1024. */
 _Static_assert(sizeof(struct client) <= 896, "memory of idle connections");
 
 static inline struct client *
@@ -30,7 +30,8 @@ struct command;
 enum { CLIENT_FLAGS_MAX = 11 };
 void client_flags(const struct session *session, char *ret_flags);
 
-/* Return how long the client has been connected, and has sent nothing. */
+/* Return for how long the client has been connected, and for how long it has
+ * sent nothing. */
 uint64_t client_age_s(const struct session *session, uint64_t now_ms);
 uint64_t client_idle_s(const struct session *session, uint64_t now_ms);
 

@@ -2,21 +2,21 @@
  *
  * How effects reach the journal. effect_open reserves space before the stripes
  * are locked, since that can fail. effect_add adds what commands did while
- * their stripes are locked. effect_close hands it over before they are
- * unlocked, so that the journal has the order of execution. Nothing between
- * open and close can fail: every change is journaled.
+ * their stripes are locked. effect_close hands the effects over before the
+ * stripes are unlocked, so that the journal has the order of execution. Nothing
+ * between open and close can fail: every change is journaled.
  *
  * Each stripe remembers the log's position at its last change. A reply waits
  * for the highest position of the stripes that its command saw (worker->hold),
  * so that no client learns of a change that could still be lost.
  *
- * Only a primary removes expired keys: as a DEL in the log, before the effect
- * of the command that met the key.
+ * Only a primary removes expired keys. Each removal is a DEL in the log, before
+ * the effect of the command that found the key.
  *
  * A silent worker, which executes another server's log, passes no effects on.
- * But its stripes get their positions too: each command's end in that log, so
- * that a copy of an entry says exactly which commands it includes.
- * The log is relayed later (journal_relay), so reads do not wait for these.
+ * But its stripes get positions, too: that of each command's end in that log,
+ * so that a copy of an entry says exactly which commands it includes. The log
+ * is relayed later (journal_relay), so reads do not wait for these positions.
  *
  * All of this happens inside a section of the gate or with the gate raised,
  * since the journal is switched on and off under the raised gate.
@@ -33,14 +33,14 @@ enum {
 };
 
 /* Returns the most bytes that the effect of these words takes, if it creates no
- * filter. That of a deletable filter has a place for each item, and two words
- * more (keyspace/redo.h). That of an ageing filter (bloom/adds.h) has three
- * words more, and these are shorter than three places. */
+ * filter. The effect for a deletable filter has a place for each item, and two
+ * words more (keyspace/redo.h). The effect for an ageing filter (bloom/adds.h)
+ * has three words more, which are shorter than three places. */
 static inline size_t
 effect_words_bytes(const struct slice *argv, size_t argc)
 {
-    /* At most (keyspace/redo.h). AT, a time of 20 digits, ITEMS, and three
-     * letters of the command's name have 30. */
+    /* The most bytes of a place (keyspace/redo.h). AT, a time of 20 digits,
+     * ITEMS, and three letters of the command's name have 30. */
     enum { PLACE_BYTES = 11 };
 
     return stage_effect_bytes(argv, argc) +
@@ -64,9 +64,9 @@ size_t effect_bytes(const struct command *command, const struct slice *argv,
 /* Returns the bytes that effect_delete takes for this name. */
 size_t effect_delete_bytes(struct slice name);
 
-/* Reserves space for effects of so many bytes in all; nothing while the journal
- * is off. ERR_AGAIN: the journal's queue is full, and the session, if there is
- * one, waits for room. ERR_NOMEM. */
+/* Reserves space for effects of so many bytes in all; does nothing while the
+ * journal is off. Fails with ERR_NOMEM; and with ERR_AGAIN if the journal's
+ * queue is full: the session, if there is one, then waits for room. */
 MUST_CHECK enum err effect_open(struct worker *worker, size_t bytes);
 
 /* Reserves space, as effect_open does, for all effects of COUNT runs. */
@@ -81,8 +81,8 @@ void effect_delete(struct worker *worker, const struct key *key);
 
 /* Hands over the effects that were added, as one transaction if txn, and gives
  * the set's stripes their new position; if none were added, notes the position
- * of what was read. Under the set's locks. last: the last word of what was
- * executed, from which a silent worker finds its place in the log. */
+ * of what was read. Under the set's locks. last: the last word of the command
+ * that was executed, from which a silent worker finds its place in the log. */
 void effect_close_slow(struct worker *worker, const struct lock_set *set,
                        bool txn, const struct slice *last);
 static inline void
@@ -107,5 +107,5 @@ effect_close_run(struct worker *worker, const struct lock_set *set,
 void effect_close_stripe(struct worker *worker, unsigned stripe);
 
 /* Wakes the journal's writer if this worker has handed over effects since the
- * last call. Once a turn of the loop, inside or outside the gate. */
+ * last call. Call it once in a turn of the loop, inside or outside the gate. */
 void effect_kick(struct worker *worker);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The words of the log's commands: one table of the words of a BF.INSERT, for
- * the grammar, for everything that reads a log without executing it, and for
- * everything that makes a client's commands of it. bloom/bloom_make.h and
+ * the grammar, for the code that reads a log without executing it, and for the
+ * code that turns a log into commands of a client. bloom/bloom_make.h and
  * bloom/adds.h say what the words mean.
  */
 #pragma once
@@ -16,12 +16,12 @@ struct logged;
 
 enum insert_flags {
     INSERT_VALUE = 1,   /* a value follows */
-    INSERT_MAY_END = 2, /* the value may be left out, and is a number */
+    INSERT_MAY_END = 2, /* the value is a number and may be left out */
     INSERT_LOG = 4,     /* only a log may have the word */
     INSERT_LIST = 8,    /* all that follows are items */
     INSERT_MAKES = 16,  /* the command creates its key */
-    INSERT_TIMED = 32,  /* an ageing filter, at a time */
-    INSERT_SHAPE = 64,  /* no words of a client make such a filter */
+    INSERT_TIMED = 32,  /* adds to an ageing filter, at a time */
+    INSERT_SHAPE = 64,  /* no words that a client may send make such a filter */
     INSERT_KEYED = 128  /* the value is the fingerprint of a secret */
 };
 
@@ -60,18 +60,18 @@ enum insert_name {
 /* Returns the name of a word of BF.INSERT, and its flags. */
 enum insert_name insert_word(struct slice word, unsigned *ret_flags);
 
-/* A BF.INSERT of a log. */
+/* What is known about a BF.INSERT of a log. */
 struct insert_words {
-    size_t list; /* where ITEMS or PLACED is; argc: nowhere */
-    bool placed; /* it is PLACED: each item has its place before it */
-    /* Where the values of these words are; 0: it has no such word. */
+    size_t list; /* where ITEMS or PLACED is; argc: there is none */
+    bool placed; /* the word is PLACED: before each item is its place */
+    /* Where the values of these words are; 0: the command has no such word. */
     size_t time; /* AT */
     size_t fingerprint;
     unsigned flags; /* of all its words */
 };
 struct insert_words insert_words_of(const struct slice *argv, size_t argc);
 
-/* Writes a command of a log as a client may send it: without the words that
- * only a log may have. to may be its argv. Returns how many words that are, at
- * most argc. */
+/* Writes a command of a log as a client may send it, without the words that
+ * only a log may have. `to` may be the command's argv. Returns the number of
+ * words, at most argc. */
 size_t effect_plain(struct slice *to, const struct logged *logged);

@@ -16,8 +16,9 @@ void execute_prepare(struct request *req, const struct run *run,
  * paused, or the error that was the reply. */
 enum err execute_locked(struct request *req);
 
-/* Counts the commands of runs of one row as done, and the time since the last
- * count as theirs in equal shares. The request is of the last run. */
+/* Counts the commands of these runs, which have the same row, as done. The time
+ * since the last count is shared among them equally. The request is that of the
+ * last run. */
 void execute_count(struct request *req, const struct run *runs, size_t count);
 
 /* Counts the time since the last count for a command that has paused. A command

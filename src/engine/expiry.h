@@ -11,9 +11,9 @@
 #include "engine/service.h"
 
 /* Returns whether this server may remove keys that no client asked it to
- * remove. A replica may not, nor a server in the grace after its start, which
- * may become a replica, and nothing changes during a pause. Inside a section of
- * the gate. */
+ * remove. A replica may not. A server in the grace after its start may not,
+ * since it may become a replica. Nothing may be removed during a pause. Inside
+ * a section of the gate. */
 bool expiry_may_remove(const struct service *service);
 
 /* Removes expired keys and what is left of flushed databases for about
@@ -22,7 +22,8 @@ bool expiry_may_remove(const struct service *service);
  * its worker. */
 bool expiry_reclaim(struct worker *worker, uint64_t now_ms, uint64_t budget_us);
 
-/* For struct keyspace_expiry, with the worker of the thread that reclaims. */
+/* The hooks of struct keyspace_expiry, called with the worker of the thread
+ * that reclaims. */
 bool expiry_begin(struct worker *worker);
 bool expiry_remove(struct worker *worker, const struct key *key);
 void expiry_end(struct worker *worker, unsigned stripe);

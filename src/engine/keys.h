@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * How handlers look up keys: with the effect and the events of a key that has
- * expired, the statistics of hits and misses, and the note that a key was used.
- * Under the locks that the command's row names.
+ * How handlers look up keys: they write the effect and the events of a key that
+ * has expired, count hits and misses, and note that a key was used. Under the
+ * locks that the command's row names.
  */
 #pragma once
 
 #include "engine/request.h"
 #include "keyspace/access.h"
 
-/* Opens a key for writing, as keyspace_open. An expired key is removed, with an
- * effect and events of its own. */
+/* Opens a key for writing, as keyspace_open does. An expired key is removed,
+ * which has an effect and events of its own. */
 struct entry *keys_open(struct request *req, const struct key *key);
 
-/* Looks a key up for reading, as keyspace_find. Counts a hit or a miss, and may
- * publish an event for a miss. Only keys_find counts as a use of the key. */
+/* Look a key up for reading, as keyspace_find does. Both count a hit or a miss,
+ * and may publish an event for a miss. Only keys_find counts as a use of the
+ * key. */
 struct entry *keys_find(struct request *req, const struct key *key);
 struct entry *keys_peek(struct request *req, const struct key *key);
 
@@ -36,8 +37,8 @@ keys_use(const struct request *req, struct entry *entry)
     }
 }
 
-/* After a command that moved a filter here or changed it as a whole: a save
- * that is under way copies it once more (keyspace/walk.h). */
+/* Lets a save that is under way copy a filter once more (keyspace/walk.h). Call
+ * it after a command moved the filter here or changed it as a whole. */
 void keys_walk_again(const struct request *req, const struct key *key);
 
 /* Publishes the event of a new key, and tells its subscribers. */

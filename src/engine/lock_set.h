@@ -11,18 +11,18 @@
 #include "engine/service.h"
 #include "keyspace/gate.h"
 
-enum { LOCK_SET_FEW = 16 }; /* as many as a window locks (window.h) */
+enum { LOCK_SET_FEW = 16 }; /* a window never locks more (window.h) */
 
 struct lock_set {
-    uint16_t count;             /* of few; above LOCK_SET_FEW: see many */
+    uint16_t count; /* stripes in `few`; above LOCK_SET_FEW, `many` has them */
     uint16_t few[LOCK_SET_FEW]; /* ascending */
     bool exclusive, world;
-    bool beyond; /* reads what no stripe of the set stands for */
-    bool locks;  /* a stripe or the world; a walk locks by itself */
-    uint64_t many[KEYSPACE_STRIPES / 64]; /* set only if count says so */
+    bool beyond; /* reads more than what the stripes of the set have */
+    bool locks;  /* it locks stripes or the world; a walk locks by itself */
+    uint64_t many[KEYSPACE_STRIPES / 64]; /* if count is above LOCK_SET_FEW */
 };
 
-/* An empty set. */
+/* Makes the set empty. */
 static inline void
 lock_set_init(struct lock_set *set)
 {
@@ -33,12 +33,12 @@ lock_set_init(struct lock_set *set)
     set->locks = false;
 }
 
-/* Adds what one command whose arity fits needs, or one key. */
+/* Add what a command whose arity fits needs, or one key. */
 void lock_set_add(struct lock_set *set, const struct command *command,
                   const struct slice *argv, size_t argc);
 void lock_set_add_key(struct lock_set *set, struct slice name);
 
-/* Adds a stripe; what follows the first one is _next's. */
+/* Adds a stripe that is not the first one of the set. */
 void lock_set_add_slow(struct lock_set *set, unsigned stripe);
 static inline void
 lock_set_add_stripe(struct lock_set *set, unsigned stripe)
@@ -70,10 +70,10 @@ lock_set_next(const struct lock_set *set, unsigned *cursor,
     return true;
 }
 
-/* Two steps, since what can fail comes between them: first the gate (outside
- * any section of this worker), then the stripes. A worker that is alone takes
- * nothing, and one whose caller holds the gate takes no gate. If it has to wait
- * for the gate, the loop's pending replies are sent before. */
+/* Locking has two steps, since what can fail comes between them: first the gate
+ * (outside any section of this worker), then the stripes. A worker that is
+ * `alone` takes neither, and a worker with `holds_gate` takes no gate. Before a
+ * wait for the gate, the loop's pending replies are sent. */
 void lock_set_enter_slow(const struct lock_set *set, struct worker *worker);
 static inline void
 lock_set_enter(const struct lock_set *set, struct worker *worker)
@@ -88,7 +88,7 @@ void lock_set_leave(const struct lock_set *set, struct worker *worker);
 void lock_set_lock_slow(const struct lock_set *set, struct worker *worker);
 void lock_set_unlock_slow(const struct lock_set *set, struct worker *worker);
 
-/* The usual case: one stripe, which is locked. */
+/* Returns whether this is the usual case: one stripe, which must be locked. */
 static inline bool
 lock_set_is_one(const struct lock_set *set, const struct worker *worker)
 {
@@ -118,8 +118,8 @@ lock_set_unlock(const struct lock_set *set, struct worker *worker)
     }
 }
 
-/* Under the locks: returns the highest position of the set's stripes, and gives
- * all of them a new one. */
+/* Return the highest position of the set's stripes, and give all of them a new
+ * one. Call them under the locks. */
 uint64_t lock_set_position(const struct lock_set *set,
                            const struct keyspace *ks);
 void lock_set_write_position(const struct lock_set *set, struct keyspace *ks,

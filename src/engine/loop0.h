@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the rooms that run on loop 0 may reach of the server: links to others,
- * roles, slots, the sidecar. Never more than these three, since the service has
- * the rest.
+ * What the rooms that run on loop 0 (links to other servers, roles, slots, the
+ * sidecar) may reach of the server. It stays at these three members, since the
+ * service has the rest.
  */
 #pragma once
 
@@ -14,5 +14,5 @@ struct worker;
 struct loop0 {
     struct service *service;
     struct loop *loop;     /* loop 0 itself */
-    struct worker *worker; /* its place to execute */
+    struct worker *worker; /* its worker */
 };

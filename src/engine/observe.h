@@ -15,12 +15,12 @@
  * they change without a lock. */
 #define OBSERVED_EVENTS ((uint64_t)1 << 0) /* notify-keyspace-events */
 #define OBSERVED_PAUSE  ((uint64_t)1 << 1) /* commands go one by one then */
-/* Nobody observes: sidecar mode checks the slots of each command. */
+/* Not an observer: sidecar mode checks the slots of each command. */
 #define OBSERVED_ROUTES ((uint64_t)1 << 2)
 /* Some filter has subscribers (push/pubsub_feed.h). */
 #define OBSERVED_FILTERS  ((uint64_t)1 << 3)
 #define OBSERVED_TRACKING ((uint64_t)0xffffff << 8)
-#define OBSERVED_MONITOR  ((uint64_t)0xffffff << 32) /* likewise */
+#define OBSERVED_MONITOR  ((uint64_t)0xffffff << 32) /* a count, too */
 
 static inline uint64_t
 observed_by(const struct service *service)
@@ -37,8 +37,8 @@ observe_any(const struct request *req)
            !req->worker->alone;
 }
 
-/* Returns whether anybody but the subscribers of filters does, who hear of
- * their keys only. */
+/* Returns whether anybody observes besides the subscribers of filters, who are
+ * told only about their keys. */
 static inline bool
 observe_is_on(const struct request *req)
 {
@@ -56,10 +56,10 @@ void observe_count(struct service *service, uint64_t which, bool comes);
 /* Reports that a handler changed, made or removed a key: clients that cache it
  * get an invalidation, and subscribers of this class of events (conf.h) get
  * `event`, unless it is NULL. Subscribers of the filter are told what the
- * change is, FEED_GONE or FEED_CHANGED; FEED_NOTHING if its bits stay, or
- * observe_feed has told them. Once for each key, in the order of the changes,
- * and also if nothing is dirty: for valkey-bloom, opening a filter for writing
- * changes it. */
+ * change is, FEED_GONE or FEED_CHANGED; it is FEED_NOTHING if the bits stay, or
+ * if observe_feed has told them. Call it once for each key, in the order of the
+ * changes, even if nothing is dirty: for valkey-bloom, opening a filter for
+ * writing changes it. */
 void observe_change_slow(struct request *req, const struct key *key,
                          enum feed_kind feed, enum conf_event event_class,
                          const char *event);
@@ -72,8 +72,8 @@ observe_change(struct request *req, const struct key *key, enum feed_kind feed,
     }
 }
 
-/* Returns whether the key has subscribers, so that what it takes to tell them
- * of a change must be put together. Keys may share the answer. */
+/* Returns whether the key may have subscribers, so that the caller must prepare
+ * a struct feed_change for them. Keys may share the answer. */
 bool observe_feeds_slow(const struct request *req, const struct key *key);
 static inline bool
 observe_feeds(const struct request *req, const struct key *key)
@@ -91,7 +91,8 @@ void observe_feed(struct request *req, const struct key *key,
 void observe_event(struct request *req, const struct key *key,
                    enum conf_event event_class, const char *event);
 
-/* Reports the removal of an expired key. Under its stripe. */
+/* Reports the removal of an expired key. Call it under the lock of the key's
+ * stripe. */
 void observe_expired(struct worker *worker, const struct key *key);
 
 /* Reports the removal of an expired or evicted key outside any command, and
@@ -99,7 +100,7 @@ void observe_expired(struct worker *worker, const struct key *key);
 void observe_removed_alone(struct worker *worker, const struct key *key,
                            enum conf_event event_class, const char *event);
 
-/* Reports that a database, or all of them (FEED_ALL_DBS), were emptied
+/* Reports that a database, or all databases (FEED_ALL_DBS), were emptied
  * (FEED_GONE) or exchanged (FEED_CHANGED). */
 void observe_flush(struct request *req, uint32_t db, enum feed_kind feed);
 
@@ -107,8 +108,8 @@ void observe_flush(struct request *req, uint32_t db, enum feed_kind feed);
  * notices over at once. Under the raised gate, by the loop of this worker. */
 void observe_flush_alone(struct worker *worker);
 
-/* Remembers the keys that a command has read, if its client caches them. Under
- * the locks. */
+/* Remembers the keys that a command has read, if its client caches them. Call
+ * it under the locks. */
 void observe_read_slow(struct request *req);
 static inline void
 observe_read(struct request *req)
@@ -118,7 +119,8 @@ observe_read(struct request *req)
     }
 }
 
-/* Ends a command: CLIENT CACHING holds for one command only. */
+/* Ends the effect of CLIENT CACHING, which is for one command only. Call it
+ * after each command. */
 void observe_command_ends(struct request *req);
 
 /* Shows a command that ran to MONITOR. */
@@ -156,5 +158,5 @@ observe_wake(struct worker *worker)
 /* How each loop delivers the notices in its inbox. ctx: its worker. */
 extern const struct inbox_reader observe_reader;
 
-/* Removes a client from all lists of receivers: its end, or RESET. */
+/* Removes a client from all lists of receivers, at its end or for RESET. */
 void observe_leave(struct worker *worker, struct session *session);

@@ -32,7 +32,8 @@ refusal_is_none(const struct service *service)
                             1);
 }
 
-/* The refusals of any other server. Inside a section of the gate. flags: of the
+/* Do what refusal_of_writes() and refusal_of_data() do, for a server for which
+ * refusal_is_none() is false. Inside a section of the gate. flags: those of the
  * row. */
 enum err refusal_of_writes_slow(const struct service *service);
 enum err refusal_of_data_slow(const struct service *service, uint32_t flags);
@@ -50,8 +51,8 @@ refusal_of_writes(const struct service *service)
                : refusal_of_writes_slow(service);
 }
 
-/* Returns the error with which PING alone is refused, or OK. A Sentinel takes a
- * server for dead that answers PING with an error. */
+/* Returns the error with which PING alone is refused, or OK. A Sentinel that
+ * gets an error for PING considers the server dead. */
 MUST_CHECK static inline enum err
 refusal_of_ping(const struct service *service)
 {
@@ -68,7 +69,8 @@ refusal_of_data(const struct service *service, uint32_t flags)
     return refusal_is_none(service) ? OK : refusal_of_data_slow(service, flags);
 }
 
-/* Returns whether the loader still owns the keyspace. Ends once. */
+/* Returns whether the loader still owns the keyspace. After the start's loading
+ * it stays false. */
 static inline bool
 refusal_is_loading(const struct service *service)
 {

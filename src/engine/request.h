@@ -14,8 +14,8 @@
 #include "proto/args.h"
 #include "proto/reply.h"
 
-/* The effect of a write: the words that repeat it on any server. Nothing, the
- * command as it came, or an argv that the handler has put together. */
+/* The effect of a write: the words that repeat it on any server. It is nothing,
+ * the command as it came, or an argv that the handler has put together. */
 enum effect_kind { EFFECT_NONE, EFFECT_VERBATIM, EFFECT_REWRITTEN };
 
 struct effect {
@@ -30,16 +30,17 @@ struct request {
     struct worker *worker;
     struct service *service;
     struct keyspace *keyspace;
-    const struct slice *argv; /* name included */
+    const struct slice *argv; /* all words, the name included */
     size_t argc;
-    struct args args; /* behind the name and the subcommand */
+    struct args args; /* the words after the name and the subcommand */
     struct reply *reply;
     struct key key; /* the first key of a row that has keys */
     uint64_t now_ms;
     uint64_t dirty;  /* changes made; 0: there is no effect */
-    uint64_t rights; /* a piece of a command whose names were all checked by
-                        these rules (rights_now); 0: to be checked */
-    int64_t counted; /* by all pieces so far of a row with .splits: names */
+    uint64_t rights; /* the rules (rights_now) by which all names of this piece
+                        of a command were checked; 0: they must be checked */
+    int64_t counted; /* names that all pieces so far have counted, in a row with
+                        .splits */
     struct effect effect;
     bool obey; /* it replays a log: limits, defaults and dialect do not apply */
 };
@@ -49,7 +50,8 @@ struct request {
 __attribute__((format(printf, 3, 4))) enum err
 request_fail(struct request *req, enum err err, const char *format, ...);
 
-/* Fails with "wrong number of arguments", where only the handler finds it. */
+/* Fails with "wrong number of arguments", for the case that only the handler
+ * notices it. */
 enum err request_arity_error(struct request *req);
 
 /* Returns the key at an argv position, with its hash. */
@@ -62,7 +64,7 @@ MUST_CHECK enum err request_parse_db(struct request *req, struct slice text,
 /* A handler that would run long saves its state with request_pause and returns
  * ERR_AGAIN. The loop serves other connections, and calls the handler again
  * with the same arguments. The state is freed with free_fn when the command or
- * the connection ends. Only if request_may_pause (not in EXEC). */
+ * the connection ends. Allowed only if request_may_pause (not in EXEC). */
 bool request_may_pause(const struct request *req);
 void request_pause(struct request *req, void *state, void (*free_fn)(void *));
 
@@ -75,8 +77,7 @@ bool request_is_late(const struct request *req);
 bool request_piece_is_over(const struct request *req, uint32_t steps);
 
 /* Ends one piece of a handler: saves its state for the next call if err is
- * ERR_AGAIN, else frees it. bytes is the state's size, where it is large.
- * Returns err. */
+ * ERR_AGAIN, else frees it. bytes: the size of a large state. Returns err. */
 enum err request_end_piece(struct request *req, enum err err, void *state,
                            void (*free_fn)(void *), size_t bytes);
 
@@ -97,8 +98,8 @@ enum session_block request_unblocked(struct request *req);
 /* Returns the state of the earlier call, or NULL at the first call. */
 void *request_resumed(const struct request *req);
 
-/* Starts a rewritten effect of at most argc_max words. Before anything is
- * changed, since it can fail with ERR_NOMEM. The words are borrowed until
+/* Starts a rewritten effect of at most argc_max words. Call it before anything
+ * is changed, since it can fail with ERR_NOMEM. The words are borrowed until
  * dispatch has passed the effect on; request_arena_copy copies those that the
  * handler makes (2 KB in all, and 12 bytes for every two words, a place and an
  * item: keyspace/redo.h). Does nothing while effects go nowhere. */

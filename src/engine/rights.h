@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the user of a session may not do is refused with NOPERM and noted in ACL
- * LOG. Inside a section of the gate, on the session's loop.
+ * Checks what the user of a session may do. Anything else is refused with
+ * NOPERM and noted in ACL LOG. Inside a section of the gate, on the session's
+ * loop.
  */
 #pragma once
 
 #include "access/user.h"
 #include "engine/request.h"
 
-/* Where the checks of a command have got to that take more than a slice: of its
- * rights, and of the slots of its keys (route.h). All zero: at the beginning.
- * It is session->rights until the command ends. */
+/* How far the checks of a long command are, which take more than one slice: the
+ * check of its rights, and of the slots of its keys (route.h). All zero at the
+ * beginning. It is session->rights until the command ends. */
 struct rights_walk {
-    uint64_t changed; /* of the user, when it began */
+    uint64_t changed; /* changes of the user when the check began */
     struct user_progress progress;
-    bool done; /* all of it is permitted */
+    bool done; /* the whole command is permitted */
     struct {
-        size_t next;   /* position */
-        uint32_t slot; /* of the keys before it, +1; 0: there is none */
+        size_t next;   /* the next position in argv */
+        uint32_t slot; /* slot of the keys before it, +1; 0: none so far */
         bool done;
     } route;
 };
 
-/* Returns whether commands of the session have to be checked at all. */
+/* Returns whether the rules of the session's user restrict anything. */
 static inline bool
 rights_are_limited(const struct session *session)
 {
@@ -32,24 +33,25 @@ rights_are_limited(const struct session *session)
 /* Checks the command of a request whose arity fits, by the rules of its
  * session's user. ERR_NOPERM: it is refused, counted and noted. ERR_AGAIN: it
  * has so many names, or takes so much work, that the check goes on when the
- * request is resumed, or begins anew if the rules have changed. After it, a
- * request that pauses is not checked again under the same rules. */
+ * request is resumed, or begins anew if the rules have changed. A request that
+ * pauses later is not checked again under the same rules. */
 MUST_CHECK enum err rights_check(const struct request *req);
 
-/* Forgets what a check has kept, when the command ends. */
+/* Frees the state of a check, when the command ends. */
 void rights_forget(struct session *session);
 
-/* Names the present rules of the session's user, for req->rights. */
+/* Returns a number for the present rules of the session's user, for
+ * req->rights. */
 uint64_t rights_now(const struct session *session);
 
-/* Whether the session's user may execute another command, which takes little
- * work to check. */
+/* Returns whether the session's user may execute this command, if little work
+ * decides that; else false. */
 bool rights_allow_short(const struct request *req,
                         const struct command *command, const struct slice *argv,
                         size_t argc);
 
-/* Says what a user may not do, for DRYRUN. UNDECIDED: the handler returns
- * ERR_AGAIN, and then calls it again. */
+/* Returns what a user may not do, for ACL DRYRUN. UNDECIDED: the handler must
+ * return ERR_AGAIN, and call this again when it resumes. */
 enum denial rights_of(const struct user *user, struct request *req,
                       const struct command *command, const struct slice *argv,
                       size_t argc, size_t *ret_at);

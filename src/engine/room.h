@@ -12,14 +12,14 @@
 /* Evicts a bounded number of keys. Called while keyspace_is_over, inside a
  * section of the gate, with no stripe locked. OK: memory was freed (a command
  * for which that is not enough is refused where it allocates), or writes are
- * refused for another reason than memory. ERR_OOM: the policy lets no key go.
- * ERR_AGAIN: the journal's queue is full, as from effect_open. */
+ * refused for another reason than memory. ERR_OOM: the policy allows no key to
+ * be evicted. ERR_AGAIN: the journal's queue is full, as from effect_open. */
 MUST_CHECK enum err room_make(struct worker *worker);
 
-/* Whether what may need memory may run: if maxmemory is set and exceeded, keys
- * are evicted as far as the policy lets it (also for what can go wrong). A
- * replica has the keys that its primary has, whatever they take. Inside a gate
- * section, no stripe held. */
+/* Decides whether a command that may need memory may run. If maxmemory is set
+ * and exceeded, keys are evicted first, as far as the policy allows. Fails as
+ * room_make does. A replica keeps the keys of its primary, however much memory
+ * they need. Inside a section of the gate, with no stripe locked. */
 MUST_CHECK static inline enum err
 room_admit(struct worker *worker)
 {

@@ -23,16 +23,16 @@ route_is_on(const struct request *req)
 enum { ROUTE_HOLD_MS = 250 };
 MUST_CHECK enum err route_check(const struct request *req);
 
-/* Returns whether route_check would return OK for this command, and changes
- * nothing. key: its first one. */
+/* Returns whether route_check would return OK for this command, without side
+ * effects. key: the first key of the command. */
 bool route_allows(const struct request *req, const struct command *command,
                   const struct slice *argv, size_t argc, const struct key *key);
 
-/* Counts a command that got this refusal. */
+/* Counts a command that was refused with this error. */
 void route_count(enum err err);
 
-/* Ends a command after ASKING, which holds for the next command, or for the
- * transaction that MULTI then begins. */
+/* Ends the effect of ASKING, which is for the next command only, or for the
+ * transaction that this command (MULTI) begins. */
 void route_command_ends(const struct request *req);
 
 /* Returns whether the error is a redirect or refusal of route_check, which EXEC

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A run is what dispatch executes at a time: one command, or up to 64 pipelined
- * one-item commands (rows with .many) that are equal but for the item. The
+ * one-item commands (rows with .many) that differ only in the item. The
  * commands of a run share one admission, one lock and one lookup of their
  * filter. Belongs to the executing loop.
  */
@@ -10,19 +10,19 @@
 #include "engine/request.h"
 #include "proto/batch.h"
 
-/* In a run of several commands, argv has their words one after the other. */
+/* Some commands with the same row. argv has their words one after the other. */
 struct run {
     const struct command *command; /* NULL: the name is unknown */
     const struct slice *argv;
     size_t argc;    /* of each command */
     unsigned words; /* of the name: 1, or 2 with a subcommand */
     uint32_t count; /* of commands; dispatch lowers it to those executed */
-    bool many;      /* the row's .many executes it, perhaps only a part */
+    bool many;      /* the row's .many executes it, perhaps only in part */
 };
 
 /* Finds the run that begins with the command at `first`. may_group: one-item
- * commands may be executed together. last: the run before it, whose row it
- * mostly has too, or NULL. */
+ * commands may be executed together. last: the run before this one, or NULL;
+ * mostly both have the same row, which saves a look-up. */
 void run_gather(const struct batch *batch, uint32_t first, bool may_group,
                 const struct run *last, struct run *ret_run);
 
@@ -38,9 +38,9 @@ run_words(const struct run *run, uint32_t index)
 
 /* Returns whether the run is expected to change nothing, because the last runs
  * on its key did not. Then dispatch first tries the row's .known under the
- * shared lock, which several loops can have at once. Only for runs of more than
- * one command. The worker remembers by key whether the last runs changed
- * anything, so new items hardly ever pay for the attempt. */
+ * shared lock, which several loops can have at once. It returns true only for
+ * runs of more than one command. The worker remembers by key whether the last
+ * runs changed anything, so new items hardly ever pay for the attempt. */
 bool run_changes_nothing(const struct request *req, const struct run *run);
 void run_note_change(const struct request *req, const struct run *run,
                      bool changed);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What all loops share, and one worker for each loop. The server layer fills it
- * at start; pointers are constant from then on, and the headers of what they
- * point to say how it is shared. conf changes under the raised gate only.
+ * What all loops share, and one worker for each loop. The room server fills it
+ * at the start; pointers are constant from then on, and the headers of what
+ * they point to say how it is shared. conf changes under the raised gate only.
  */
 #pragma once
 
@@ -61,22 +61,24 @@ struct client_limits {
 struct handover {
     int fd;
     struct tls *tls;   /* of the socket, owned; NULL: plain */
-    struct user *user; /* whose session it was, with a reference; NULL: none */
-    uint64_t id;       /* of its client */
+    struct user *user; /* of its session, a reference; NULL: none */
+    uint64_t id;       /* the client's id */
     uint64_t position;
     char history[41]; /* "": none */
     char run_id[41];
     char ip[256]; /* announced, or "" */
     unsigned port;
     bool failover;          /* it asks this server to take over from it */
-    uint64_t chain_changes; /* of the service, when the chain was sent */
-    bool pulls;             /* it takes these slots over: */
+    uint64_t chain_changes; /* chain_changes of the service when the chain was
+                               sent */
+    bool pulls;             /* it takes over these slots: */
     struct slot_set slots;
     bool wants_holdings; /* as in struct introduction */
 };
 
-/* FAILOVER: to which replica (host NULL: to any), how long it may wait (0: for
- * ever), and whether it goes on after that (force). */
+/* The arguments of FAILOVER: to which replica (host NULL: to any), how long it
+ * may wait for it (0: for ever), and whether it goes on without it after that
+ * time (force). */
 struct failover_order {
     const char *host;
     unsigned port;
@@ -88,8 +90,8 @@ struct failover_order {
  * loops. */
 struct replication_calls {
     void (*role_changed)(void *ctx); /* with the gate raised */
-    /* Returns whether the role of this epoch would survive a crash, or cannot
-     * be written at present. */
+    /* Returns whether the role of this epoch is on the disk, or cannot be
+     * written at present. */
     bool (*role_is_kept)(void *ctx, uint64_t epoch);
     /* A client waits for replicas to acknowledge this position. */
     void (*want_acks)(void *ctx, uint64_t position);
@@ -109,35 +111,36 @@ struct replication_calls {
 
 /* What the transfers of slots to this server are doing. */
 struct slot_transfers {
-    size_t count; /* those that run or wait */
-    /* The first one; "" and 0 without any. */
+    size_t count; /* transfers that run or wait */
+    /* Facts about the first transfer; "" and 0 if there is none. */
     const char *state;     /* a word of SIDECAR STATUS; a constant */
     char source[256 + 16]; /* host:port */
     unsigned slots;
-    uint64_t keys, bytes; /* that have come */
-    uint64_t lag_bytes;   /* of the source's log, not executed yet */
+    uint64_t keys, bytes; /* keys and bytes that have come */
+    uint64_t lag_bytes;   /* of the source's log, not executed */
     uint64_t age_ms;      /* since it began to run */
 };
 
-/* What is asked about slots that this server takes over or lets go, from any
- * thread, inside a section of the gate; NULL where there are no loops. ctx
- * is the service's. */
+/* What commands ask about slots that this server takes over or gives away: from
+ * any thread, inside a section of the gate. The pointers are NULL where there
+ * are no loops. */
 struct slot_calls {
     /* Appends a line of INFO for each transfer. */
     void (*describe)(void *ctx, struct buf *text);
-    /* The same as figures. */
+    /* Does the same in figures. */
     void (*transfers)(void *ctx, struct slot_transfers *ret_transfers);
     void *ctx;
 };
 
-/* What other daemons ask of this one, likewise; NULL without a sidecar. */
+/* What other daemons ask this one: from any thread, inside a section of the
+ * gate. The pointers are NULL without a sidecar. */
 struct sidecar_calls {
     /* Appends what this server holds
      * (cluster/holdings.h), unless its version is `seen`, and says where its
      * log ends. False: it does not know yet. */
     bool (*holdings)(void *ctx, uint64_t seen, struct buf *ret_text,
                      char *ret_history, uint64_t *ret_position);
-    /* Has loop 0 answer the order, and wake all loops then. */
+    /* Makes loop 0 answer the order, and then wake all loops. */
     void (*fence)(void *ctx, struct fence_order *order);
     void *ctx;
 };
@@ -150,25 +153,25 @@ struct role {
     bool replica;
     char host[ROLE_HOST_MAX]; /* of the primary */
     uint32_t port;
-    uint64_t epoch; /* rises with each change */
+    uint64_t epoch; /* rises with each change of the role */
 };
 
 /* Why clients are paused (pause.h). Each cause has a pause of its own. */
 enum pause_cause {
     PAUSE_BY_CLIENT,    /* CLIENT PAUSE */
     PAUSE_FOR_END,      /* SHUTDOWN, until replicas have everything */
-    PAUSE_FOR_HANDOVER, /* FAILOVER, likewise */
+    PAUSE_FOR_HANDOVER, /* FAILOVER, until the replica has everything */
     PAUSE_FOR_WALK      /* a save, until it has caught up with clients */
 };
 enum { PAUSE_CAUSES = PAUSE_FOR_WALK + 1 };
 
 struct pause {
     uint64_t until_ms; /* of the monotonic clock */
-    uint32_t holds;    /* commands with one of these flags, or PAUSE_ALL */
+    uint32_t holds;    /* flags: commands with one of them wait; or PAUSE_ALL */
 };
 
-/* grace_until_ms of a grace without end: a replica has newer data than this
- * server has restarted with. */
+/* The value of grace_until_ms for a grace without end: a replica has newer data
+ * than this server after its restart. */
 #define GRACE_BEHIND UINT64_MAX
 
 /* The arguments of SHUTDOWN. */
@@ -179,7 +182,8 @@ enum shutdown_flag {
     SHUTDOWN_FORCE = 8,
 };
 
-/* Whether the server ends, which SHUTDOWN ABORT may still change. */
+/* How far the end of the server is; until SERVICE_ENDED, SHUTDOWN ABORT may
+ * stop it. */
 enum service_ending {
     SERVICE_RUNS,
     SERVICE_ENDS,
@@ -187,8 +191,8 @@ enum service_ending {
     SERVICE_ENDED
 };
 
-/* It has more than thirty fields because it is the list of what loops share:
- * each is a module, or a value with a rule of its own for sharing. */
+/* The struct has more than thirty fields because it lists what loops share:
+ * each field is a module, or a value with its own rule for sharing. */
 struct service {
     struct conf *conf;
     struct keyspace *keyspace;
@@ -198,11 +202,11 @@ struct service {
     bool log_has_gaps; /* the log lacks deletions: full filters take more */
     struct stats *stats;
     struct registry *registry;
-    struct usage *usage;           /* of clients; NULL in tests */
-    struct users *users;           /* NULL in tests: no rules */
-    struct acl_log *acl_log;       /* NULL in tests */
-    struct auth_delay *auth_delay; /* likewise */
-    struct conf_file *conf_file;   /* likewise */
+    struct usage *usage;     /* the memory that clients use; NULL in tests */
+    struct users *users;     /* NULL in tests: no rules */
+    struct acl_log *acl_log; /* NULL in tests */
+    struct auth_delay *auth_delay; /* NULL in tests */
+    struct conf_file *conf_file;   /* NULL in tests */
 
     /* The receivers of notices, and how many there are (observe.h). All NULL,
      * and 0, where there are no loops. */
@@ -218,24 +222,25 @@ struct service {
     struct sampler *sampler;
     struct slowlog *slowlog;
     struct latency *latency;
-    /* A command that took so long goes to the two above (slow.h); UINT64_MAX:
-     * neither wants any. */
+    /* A command that took at least so long goes to slowlog and latency
+     * (slow.h); UINT64_MAX: to neither. */
     _Atomic uint64_t slow_ns;
-    _Atomic uint64_t slowlog_ns, latency_ns; /* what each of them wants */
+    _Atomic uint64_t slowlog_ns, latency_ns; /* what slowlog and latency want */
 
     /* While OBSERVED_PAUSE is set: until when writes wait, and until when all
      * commands wait. Derived from pauses, which change under the raised gate.
      */
-    _Atomic uint64_t pause_until_ms; /* the last of them */
+    _Atomic uint64_t pause_until_ms; /* the last of the two */
     struct pause pauses[PAUSE_CAUSES];
     atomic_bool keeps_expired; /* expired keys are not removed in background */
     unsigned threads;
     struct client_limits limits;
     struct cluster *cluster; /* sidecar mode (cluster.h); NULL: it is off */
-    _Atomic int dialect;     /* enum conf_dialect: of conf, readable anywhere */
+    _Atomic int dialect; /* enum conf_dialect: a copy of the option, readable
+                            anywhere */
 
-    /* While loop 0 moves filters (defrag.h), the share of its time, and since
-     * when, monotonic; else 0. Loop 0 stores them. */
+    /* While loop 0 moves filters (defrag.h), the share of its time, and the
+     * monotonic time at which it began; else 0. Loop 0 stores them. */
     _Atomic unsigned defrag_percent;
     _Atomic uint64_t defrag_since_ns;
 
@@ -251,18 +256,21 @@ struct service {
     struct replication_calls replication;
     struct slot_calls slots;
     struct sidecar_calls sidecar;
-    _Atomic uint64_t chain_changes; /* of the servers followed; loop 0 counts */
+    _Atomic uint64_t chain_changes; /* changes of the chain of servers that this
+                                       one follows; loop 0 counts */
     atomic_bool link_up;            /* to the primary; loop 0 stores it */
     atomic_bool absent; /* the server's own data was dropped for the primary's,
                            which is on its way: no key can be answered for */
-    /* By the run clock: writes are refused before. 0: no grace; GRACE_BEHIND:
-     * until a command says which server leads. */
+    /* The time of the run clock before which writes are refused. 0: no grace;
+     * GRACE_BEHIND: writes are refused until a command says which server leads.
+     */
     _Atomic uint64_t grace_until_ms;
     atomic_bool leads_by_word; /* after REPLICAOF NO ONE; loop 0 clears it */
     atomic_bool few_replicas;  /* fewer than min-replicas-to-write keep up; loop
                                   0 stores it */
 
-    /* The errors with which writes, and PING, are refused; OK: they are not. */
+    /* The errors with which writes, and PING, are refused; OK if they are not
+     * refused. */
     _Atomic int write_refusal, ping_refusal;
     atomic_bool loading; /* only rows with CMD_LOADING run */
 
@@ -282,25 +290,25 @@ struct service {
     void (*shutdown)(void *ctx, unsigned flags);
     void (*shutdown_abort)(void *ctx);
     /* Makes all loops look at the connections that wait. Any thread; NULL where
-     * there are none. */
+     * there are no loops. */
     void (*wake_loops)(void *ctx);
-    /* Whether CONFIG SET may take over `conf`; if not, says why. NULL: yes. The
-     * gate is raised. */
+    /* Returns whether CONFIG SET may take over `conf`; if not, writes the
+     * reason. NULL allows everything. Called with the gate raised. */
     bool (*conf_allows)(void *ctx, const struct conf *conf,
                         const struct conf_changes *changes,
                         char ret_reason[TLS_REASON_MAX]);
-    /* After CONFIG SET, with the gate still raised. */
+    /* Called after CONFIG SET, with the gate still raised. */
     void (*conf_changed)(void *ctx, const struct conf_changes *changes);
-    /* After a change of users, likewise: loops must revoke (revoke.h). NULL in
-     * tests. */
+    /* Called after a change of users, with the gate still raised: loops must
+     * revoke (revoke.h). NULL in tests. */
     void (*users_changed)(void *ctx);
     void *ctx;
     _Atomic int ending;                 /* enum service_ending */
     _Atomic uint64_t shutdown_failures; /* SHUTDOWNs that failed */
 };
 
-/* Takes over requirepass, the dialect and the memory limits from conf. At
- * start, and under the raised gate. */
+/* Takes over requirepass, the dialect and the memory limits from conf. Called
+ * at the start, and under the raised gate. */
 void service_follow_conf(struct service *service);
 
 /* Returns whether this server has restarted with older data than a replica has.
@@ -318,37 +326,37 @@ uint32_t service_databases(const struct service *service);
 /* Makes all loops look at the connections that wait. Any thread. */
 void service_wake_loops(const struct service *service);
 
-/* Whether more of another server's log can be executed now: not during a stop,
- * a save that cannot catch up, or while a slow disk has much to write. A disk
- * that fails delays no log. Loop 0. */
+/* Returns whether more of another server's log may be executed now. It may not
+ * during a stop, while a save cannot catch up, or while a slow disk has much to
+ * write. A disk that fails delays no log. Called on loop 0. */
 bool service_takes_logs(const struct service *service);
 
 enum { WORKER_PLACES = 64 };
 
-/* One loop's place to execute; owned by it. */
+/* What one loop has for executing commands; owned by the loop. */
 struct worker {
     struct service *service;
     struct stats_slot *stats;
     struct loop *loop; /* NULL where there is none */
     unsigned index;
-    bool in_exec;             /* EXEC runs: no command may pause */
-    bool ran_one;             /* a command outside runs of many was executed */
-    bool reply_stays;         /* CLIENT REPLY does not drop this reply */
-    bool in_place;            /* the batch is: see proto/batch.h */
-    bool alone;               /* a replay: the keyspace is its own, so it enters
-                                 no gate and takes no lock */
-    bool silent;              /* executes the primary's log: no effects */
-    bool holds_gate;          /* the caller is inside the gate already */
-    bool insists;             /* never waits for room in the journal: the caller
-                                 has asked whether there is some (inject.h) */
-    uint64_t now_ms;          /* wall clock, read once a batch */
-    uint64_t now_ns;          /* monotonic, read at the end of each run */
-    struct longest_span held; /* since a lock_set was locked; {0}: none is, or
-                                 its time has been counted */
+    bool in_exec;     /* EXEC runs: no command may pause */
+    bool ran_one;     /* a command outside runs of many was executed */
+    bool reply_stays; /* CLIENT REPLY does not drop this reply */
+    bool in_place;    /* the batch's words are in place: see proto/batch.h */
+    bool alone;       /* a replay: the keyspace is its own, so it enters
+                         no gate and takes no lock */
+    bool silent;      /* executes the primary's log: no effects */
+    bool holds_gate;  /* the caller is inside the gate already */
+    bool insists;     /* never waits for room in the journal: the caller
+                         has asked whether there is some (inject.h) */
+    uint64_t now_ms;  /* wall clock, read once a batch */
+    uint64_t now_ns;  /* monotonic, read at the end of each run */
+    struct longest_span held; /* since a lock_set was locked; {0}: no set is
+                                 locked, or its time has been counted */
     struct reply *reply;      /* of the batch being executed */
     struct session *session;  /* whose batch it is */
     const char *log_text;     /* silent: the group that it executes, */
-    uint64_t log_begins;      /* and the position where that begins */
+    uint64_t log_begins;      /* position where the group begins */
     struct buf arena;         /* rewritten effects of the running command */
     struct stage stage;       /* effects on their way to the journal */
     struct journal *unkicked; /* got effects since its writer was woken */
@@ -358,14 +366,14 @@ struct worker {
                                  its replies wait for it */
     struct notice_list notices; /* not yet handed over */
     uint64_t users_seen;        /* users.changes that revoke.h has applied */
-    struct request *request;    /* dispatch's own: what it executes */
-    struct window *window;      /* likewise: where that comes from */
+    struct request *request;    /* what dispatch executes */
+    struct window *window;      /* the window that the request belongs to */
     uint32_t runs_routed; /* in sidecar mode: the next window has no more runs;
                              0: as many as any */
-    const struct command *failed; /* the last with an error as its reply, for */
-    enum err failure;             /* obey.c; and that error */
-    /* By a key's hash, whose place keys may share: how many runs in a row
-     * changed nothing (run.c). */
+    const struct command *failed; /* the last command with an error reply */
+    enum err failure;             /* that error; both for obey.c */
+    /* How many runs in a row changed nothing (run.c). The index comes from a
+     * key's hash, so keys may share a place. */
     uint8_t unchanged[WORKER_PLACES];
     char detail[768]; /* fills the %s of a returned error */
 };

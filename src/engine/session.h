@@ -20,7 +20,7 @@ struct handover;
 struct txn;
 struct user;
 
-/* Whether the client counts as blocked, for CLIENT LIST and CLIENT UNBLOCK.
+/* Whether the client counts as blocked, for CLIENT LIST and CLIENT UNBLOCK:
  *
  *   RUNS      WAITS       its command waits for what ends by itself
  *   RUNS      BLOCKED     its command waits, and CLIENT UNBLOCK may end that
@@ -37,14 +37,16 @@ enum session_block {
 
 /* What a replica says about itself with REPLCONF, before PSYNC. */
 struct introduction {
-    bool is_bloomery; /* then run_id is known */
+    bool is_bloomery; /* it is a Bloomery: run_id is known */
     char run_id[41];
     char ip[256];           /* announced; "": the address of its connection */
-    unsigned port;          /* that it listens on; 0: not said */
-    uint64_t chain_changes; /* of the service, when the chain was sent */
-    bool pulls;             /* it takes these slots over: */
+    unsigned port;          /* the port that it listens on; 0: it did not say */
+    uint64_t chain_changes; /* chain_changes of the service when the chain was
+                               sent */
+    bool pulls;             /* it takes over these slots: */
     struct slot_set slots;
-    bool wants_holdings; /* what this server holds of a cluster's slots */
+    bool wants_holdings; /* it wants to know which slots' data this server holds
+                          */
 };
 
 enum session_reply { REPLY_ON, REPLY_OFF, REPLY_SKIP_NEXT, REPLY_SKIP };
@@ -54,10 +56,10 @@ enum session_reply { REPLY_ON, REPLY_OFF, REPLY_SKIP_NEXT, REPLY_SKIP };
 struct session {
     struct conn *conn; /* NULL when driven without a socket */
     uint64_t id;
-    /* Whose rules its commands obey; the default user before a login. NULL: a
-     * session of the server's own, or of a test, which no rules restrict. Its
-     * loop changes it inside a section of the gate, under the registry's lock.
-     */
+    /* The user whose rules restrict its commands; before a login the default
+     * user. NULL in a session of the server itself or of a test: no rules. The
+     * session's loop changes it inside a section of the gate, under the
+     * registry's lock. */
     struct user *user;
     unsigned resp; /* 2 or 3; changes under the registry's lock */
     bool authenticated;
@@ -80,14 +82,14 @@ struct session {
     _Atomic uint64_t created_ms, active_ms;
     _Atomic uint32_t db;
     _Atomic int32_t multi_count;  /* queued commands; -1: not in MULTI */
-    _Atomic uint64_t multi_bytes; /* of what is queued */
+    _Atomic uint64_t multi_bytes; /* bytes of the queued commands */
     _Atomic uint32_t watch_count;
     _Atomic int blocked; /* enum session_block */
     void *again;         /* a paused handler's state */
     void (*again_free)(void *state);
-    size_t again_bytes;         /* of that state, where it is large */
-    struct rights_walk *rights; /* of the command that is checked in slices */
-    uint64_t worked_ns;         /* so far, by the command that has paused */
+    size_t again_bytes;         /* size of a large state */
+    struct rights_walk *rights; /* of a command that is checked in slices */
+    uint64_t worked_ns;         /* time so far of the paused command */
     /* What the command that stopped the batch waits for, and for how long at
      * least. The function that stops it sets them; they are cleared when the
      * batch goes on. */
@@ -95,26 +97,28 @@ struct session {
     uint32_t wait_ms;
     uint64_t held_until_ms; /* monotonic: the end of a wait for the hand-off of
                                a slot; 0: the command has not waited */
-    /* Position behind its last effect. UINT64_MAX: it wrote before the server
-     * became a replica, so that may be lost (role.h). */
+    /* The position of the log at the end of its last effect. UINT64_MAX: the
+     * client wrote before the server became a replica, so this write may be
+     * lost (role.h). */
     _Atomic uint64_t written;
     struct introduction *introduction; /* NULL: nothing was said */
     struct handover *handover; /* after PSYNC: the connection becomes a link */
 };
 
-/* authenticated: no password is set. */
+/* Prepares the session of a new connection. authenticated: whether the server
+ * has no password. */
 void session_init(struct session *session, bool authenticated);
 void session_fini(struct session *session);
 void session_free_handover(struct handover *handover); /* NULL is fine */
 
-/* Resets a session for RESET: as a new connection, but with its id, and with
- * the library's name and version, which belong to the client program. The
- * caller ends MULTI and WATCH before. Under the registry's lock if there is a
- * conn. */
+/* Resets a session for RESET to the state of a new connection. It keeps its id,
+ * and the library's name and version, which belong to the client program. The
+ * caller has ended MULTI and WATCH before. Under the registry's lock if there
+ * is a conn. */
 void session_reset(struct session *session, bool authenticated);
 
-/* Makes the session one of this user, in the place of its present one. Under
- * the registry's lock if there is a conn. */
+/* Replaces the user of the session by this one. Under the registry's lock if
+ * there is a conn. */
 void session_set_user(struct session *session, struct user *user);
 
 /* Updates `subscribed` and the receiver after a change of subscriptions,
@@ -126,7 +130,7 @@ void session_hears(struct session *session);
  * lock if there is a conn. */
 MUST_CHECK bool session_set_text(char **field, struct slice text);
 
-/* Returns the bytes of its texts. */
+/* Returns the bytes of the session's texts. */
 size_t session_text_bytes(const struct session *session);
 
 /* Returns whether a text may be a name: printable ASCII without blanks, since

@@ -9,8 +9,8 @@
 #include "measure/latency.h"
 
 /* Takes over the options: sets service->slow_ns, the length of the slow log,
- * and whether histograms of command times are kept. At start, and under the
- * raised gate. */
+ * and whether histograms of command times are kept. Called at the start, and
+ * under the raised gate. */
 void slow_apply_conf(struct service *service);
 
 /* Passes on an event other than a command. Any thread. */
@@ -25,12 +25,12 @@ slow_is(const struct service *service, uint64_t took_ns)
            atomic_load_explicit(&service->slow_ns, memory_order_relaxed);
 }
 
-/* Passes on a command for which slow_is. */
+/* Passes on a command for which slow_is() is true. */
 void slow_note(const struct request *req, uint64_t took_ns);
 
-/* Notes the end of a command, or of a part of one, which may be the longest
- * handler or have held its locks longest. The commands of an EXEC count as one,
- * with EXEC. */
+/* Compares a command that has ended, or a part of it, with the longest handler
+ * and the longest lock so far (base/longest.h). An EXEC and its commands count
+ * as one. */
 static inline void
 slow_note_longest(struct request *req, uint64_t now_ns)
 {

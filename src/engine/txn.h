@@ -11,7 +11,7 @@
 
 struct queued {
     const struct command *command;
-    unsigned words; /* of its name */
+    unsigned words; /* words of its name */
     size_t argc;
     struct slice *argv; /* the slices, then the bytes */
 };
@@ -30,8 +30,8 @@ struct txn {
     struct queued *queue;
     size_t count, capacity;
     size_t bytes;     /* of the queue, all arguments and watches */
-    uint32_t flags;   /* of any command in the queue */
-    uint32_t lacking; /* by any */
+    uint32_t flags;   /* flags that some command in the queue has */
+    uint32_t lacking; /* flags that some command in the queue lacks */
     struct watch *watches;
     uint32_t watch_count;
 };
@@ -46,7 +46,8 @@ bool txn_takes(const struct session *session, const struct command *command);
  */
 MUST_CHECK enum err txn_begin(struct session *session);
 
-/* Queues and replies +QUEUED. Fails with ERR_MULTI_QUEUE, ERR_NOMEM. */
+/* Queues the command, and replies +QUEUED. Fails with ERR_MULTI_QUEUE,
+ * ERR_NOMEM. */
 MUST_CHECK enum err txn_queue(struct request *req);
 
 /* Notes that a command was refused, so that EXEC will be refused. */
@@ -58,14 +59,15 @@ uint32_t txn_flags(const struct session *session);
 uint32_t txn_common_flags(const struct session *session);
 
 /* Ends the transaction of a refused EXEC with the reply "EXECABORT Transaction
- * discarded because of: <text>", with the prefix of err before the text unless
- * that is ERR. */
+ * discarded because of: <text>", with the prefix of err before the text, unless
+ * the prefix is ERR. */
 void txn_abort(struct request *req, enum err err, const char *text);
 
-/* Remembers the version that a key has now. Under its lock. Fails with
- * ERR_MULTI_QUEUE, ERR_NOMEM. */
+/* Remembers the version that a key has now. Call it under the key's lock. Fails
+ * with ERR_MULTI_QUEUE, ERR_NOMEM. */
 MUST_CHECK enum err txn_watch(struct request *req, const struct key *key);
 void txn_unwatch(struct session *session);
 
-/* Drops queue and watches: EXEC, DISCARD, RESET, the end of a session. */
+/* Drops the queue and the watches: for EXEC, DISCARD, RESET and the end of a
+ * session. */
 void txn_end(struct session *session);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A window is what dispatch executes under one set of locks: one run, or short
- * runs with keys of their own that follow each other in a batch, 64 items at
- * most. They enter the gate once and lock their stripes once, and what they
- * will read is looked up ahead (ahead.h). Belongs to the executing loop.
+ * A window is what dispatch executes under one set of locks: one run, or
+ * several short runs of a batch, which follow each other and have a key each,
+ * with at most 64 items. The runs enter the gate once and lock their stripes
+ * once, and what they will read is looked up ahead (ahead.h). Belongs to the
+ * executing loop.
  */
 #pragma once
 
@@ -12,15 +13,16 @@
 
 enum {
     WINDOW_RUNS = KEYSPACE_AHEAD_MAX,
-    WINDOW_ITEMS = 64, /* of all runs: no lock is held for more */
-    /* With several loops. More stripes are locked by two loops at a time too
-     * often: with 16 of 1024 each, one window in five waits for another. */
+    WINDOW_ITEMS = 64, /* items of all runs: no lock is held for more */
+    /* The most stripes, if there are several loops. With more, two loops too
+     * often want the same stripe: with 16 of 1024 each, one window in five
+     * waits for another. */
     WINDOW_LOCKED = 16
 };
 
 struct window {
     uint32_t count;   /* of runs; dispatch lowers it to those executed */
-    uint32_t counted; /* of these, by execute_count */
+    uint32_t counted; /* of these, how many execute_count has counted */
     struct run run[WINDOW_RUNS];
     struct ahead ahead; /* the same runs, with their keys; see window_keys */
 };
@@ -46,9 +48,8 @@ window_gather(struct worker *worker, const struct batch *batch, uint32_t first,
     }
 }
 
-/* Whether it is one run of many commands, which change nothing of their
- * session.
- */
+/* Returns whether it is one run of many commands. Such commands change nothing
+ * in their session. */
 static inline bool
 window_is_many(const struct window *window)
 {
@@ -66,6 +67,6 @@ window_commands(const struct window *window)
     return commands;
 }
 
-/* Ends the window before the first run, of those behind the first one, that the
- * server's state does not admit. Inside a section of the gate. */
+/* Shortens the window: it ends before the first run, other than its first one,
+ * that the server's state does not admit. Inside a section of the gate. */
 void window_admit(struct request *req, struct window *window);

@@ -160,8 +160,8 @@ admit_request(struct request *req, unsigned words)
 
 /* ---- the moment ---------------------------------------------------------- */
 
-/* Has a session wait for room, which includes the end of a pause: only that
- * wakes it, not every event (gateway_has_room). */
+/* Makes a session wait for room, or for the end of a pause: only these wake it,
+ * not every event (gateway_has_room). */
 static enum err
 wait_for_room(struct session *session)
 {
@@ -204,7 +204,7 @@ is_too_loud(const struct request *req, uint32_t flags)
                  (flags & (CMD_SKIP_MONITOR | CMD_ADMIN)) == 0;
 
     if (req->session->receiver.tracker != NULL) {
-        loud |= CMD_READONLY; /* what it remembers may displace something */
+        loud |= CMD_READONLY; /* remembering a read may evict another one */
     }
     return inboxes_are_crowded(service->inboxes) &&
            (shown || (flags & loud) != 0);
@@ -225,8 +225,8 @@ flags_for_data(const struct request *req)
                                       : flags;
 }
 
-/* A replica sends a client that can follow to its primary (CLIENT CAPA): with
- * writes, and with reads until READONLY. */
+/* A replica redirects a client that follows redirects (CLIENT CAPA) to its
+ * primary: for writes, and, until READONLY, for reads. */
 static enum err
 redirect_check(const struct request *req)
 {
@@ -300,9 +300,10 @@ admit_by_all(const struct request *req, bool routes)
     return err;
 }
 
-/* Most commands are of data and outside MULTI, while no client observes
+/* Returns whether only memory and the disk can prevent the command. That is so
+ * for most commands: they use data, outside MULTI, while no client observes
  * commands, nothing is paused or loading, no slots are checked, and the role
- * refuses nothing: then only memory and the disk can be in the way. */
+ * refuses nothing. */
 static bool
 is_usual(const struct request *req)
 {
@@ -316,7 +317,7 @@ is_usual(const struct request *req)
            refusal_is_none(service);
 }
 
-/* routes: also by the slots of its keys. */
+/* routes: whether the slots of its keys are checked, too. */
 static inline enum err
 admit_by(const struct request *req, bool routes)
 {

@@ -17,7 +17,7 @@
 
 enum { WORDS_BYTES = 400, WORD_BYTES = 100, KINDS = CMD_ID_COUNT + 1 };
 
-/* The lines of one second, for each command and for logins. */
+/* Counts of the lines of one second, for each command and for logins. */
 static struct {
     uint64_t second;
     uint64_t logged, left_out;
@@ -26,7 +26,7 @@ static struct {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* Returns whether one more line of this kind may be logged now. *ret_left_out
- * gets the number of lines since the last one that might not. */
+ * gets the number of lines that were left out since the last logged one. */
 static bool
 admits(unsigned kind, uint64_t most, uint64_t *ret_left_out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The fields of the line, in Redis's order.
+ * Writes the fields of a client's line, in Redis's order.
  */
 #include "engine/client.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The figures decide once a second whether a turn over the keyspace begins, and
- * again at its end. A turn that moved less than one key in 64 has found what is
- * left in use by something else, or well enough distributed: the next one
+ * again at its end. If a turn has moved less than one key in 64, what is left
+ * is used by something else, or distributed well enough: then the next turn
  * waits.
  */
 #include "engine/defrag.h"
@@ -18,7 +18,7 @@ enum {
     SLICE_US = 200, /* at least: more where the pause is the shortest, 1 ms */
     IDLE_MS = 1000,
     REST_S = 10,
-    FEW = 64 /* one key in so many */
+    FEW = 64 /* one key in so many: hardly anything */
 };
 
 static const uint64_t SECOND_NS = 1000000000;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A row, and over it the fields that differ in dialect redis.
+ * Copies a row, and puts the fields that differ in dialect redis over it.
  */
 #include "engine/dialect.h"
 

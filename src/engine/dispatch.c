@@ -86,9 +86,10 @@ run_locked(struct request *req, struct run *run)
     return err;
 }
 
-/* Returns whether a window goes on behind a run, of which COUNT commands were
- * to be executed. Counts the runs that are not counted yet if the next one has
- * another row, if they may have taken long, or if they are many. */
+/* Returns whether a window continues after a run, of which COUNT commands
+ * should have been executed. Counts the runs that are not counted yet if the
+ * next run has another row, if they may have taken long, or if they are many.
+ */
 static bool
 goes_on(struct request *req, struct window *window, uint32_t done,
         uint32_t count)
@@ -213,7 +214,7 @@ find_locks(const struct request *req, const struct run *run,
         *ret_key = key_named(name, req->session->db);
     }
     if (command->keys.first == 1 && command->keys.last == 1 &&
-        command->lock == LOCK_KEYS) { /* it is hashed already */
+        command->lock == LOCK_KEYS) { /* the key is hashed already */
         locks->exclusive |= (command->flags & CMD_WRITE) != 0;
         lock_set_add_stripe(locks, keyspace_stripe_of(ret_key->hash));
     } else {
@@ -237,7 +238,8 @@ find_all_locks(struct request *req, struct window *window,
     req->key = ahead->key[0]; /* the window may end behind its first run */
 }
 
-/* Keeps the lock of a run short where other loops wait for it. */
+/* Does what can be done before the lock, so that other loops wait for it less
+ * long. */
 static void
 make_ready(struct request *req, const struct run *run)
 {
@@ -390,7 +392,7 @@ check_all_names(struct request *req, uint64_t *ret_rights)
     struct lock_set none;
     enum err err = OK;
 
-    req->key.name.data = NULL; /* as in enter */
+    req->key.name.data = NULL; /* as in enter() */
     lock_set_init(&none);
     lock_set_enter(&none, req->worker);
     if (rights_are_limited(req->session)) {
@@ -580,9 +582,10 @@ apply_reply_mode(struct worker *worker, struct buf *out, size_t mark)
 /* While one of these is on, commands run one by one. */
 static const uint64_t ONE_BY_ONE = OBSERVED_MONITOR | OBSERVED_PAUSE;
 
-/* Whether the session's state lets one-item commands run together: no option of
- * the session applies to single commands, and admit_request would refuse none
- * of them. Only commands that do not run together change this state. */
+/* Returns whether the session's state lets one-item commands run together: no
+ * option of the session applies to single commands, and admit_request would
+ * refuse none of them. Only commands that do not run together change this
+ * state. */
 static bool
 is_plain(const struct session *session, const struct service *service)
 {
@@ -594,7 +597,7 @@ is_plain(const struct session *session, const struct service *service)
            (session->obey || !refusal_is_loading(service));
 }
 
-/* Whether the observers of commands allow several to run together. */
+/* Returns whether the observers of commands allow several to run together. */
 static inline bool
 may_group(const struct service *service)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Words are compared one after another: who reads a log here does not serve
- * clients.
+ * Words are compared one after another, which is fast enough, since the readers
+ * of a log do not serve clients meanwhile.
  */
 #include "engine/effect_words.h"
 
@@ -55,7 +55,7 @@ insert_word(struct slice word, unsigned *ret_flags)
     return INSERT_UNKNOWN;
 }
 
-/* Returns how many words a word and its value are. */
+/* Returns the number of words that this word and its value take: 1 or 2. */
 static size_t
 step(const struct slice *argv, size_t argc, size_t at, unsigned flags)
 {
@@ -103,8 +103,8 @@ insert_words_of(const struct slice *argv, size_t argc)
     return found;
 }
 
-/* Copies every second word, from the second on: the items of PLACED, which
- * stands at AT. */
+/* Copies every second word, from the second on: the items of PLACED, whose
+ * position is AT. */
 static size_t
 put_placed(struct slice *to, const struct slice *argv, size_t argc, size_t at)
 {
@@ -150,7 +150,7 @@ plain_insert(struct slice *to, const struct slice *argv, size_t argc)
     return count + put_placed(to + count, argv, argc, at);
 }
 
-/* Whether a log has INCARNATION n behind the command. */
+/* Returns whether a log has INCARNATION n behind the command. */
 static bool
 names_its_life(enum logged_kind kind)
 {

@@ -118,7 +118,7 @@ execute_count_part(struct request *req)
 /* ---- errors -------------------------------------------------------------- */
 
 /* The row of an unknown command has two %s, and the detail is the whole text;
- * in others the detail fills the only %s. */
+ * in other rows the detail fills the only %s. */
 void
 execute_error_text(const struct worker *worker, enum err err, char *ret_text,
                    size_t size)
@@ -157,7 +157,7 @@ reply_with_error(struct request *req, enum err err)
     enum mem_claim before = mem_set_claim(MEM_SERVE);
 
     if (limit > 0 && out->len + ERROR_REPLY_MAX > limit) {
-        out->limit = out->len + ERROR_REPLY_MAX; /* it may be exceeded */
+        out->limit = out->len + ERROR_REPLY_MAX; /* errors may exceed it */
     }
     reply_error(req->reply, err_prefix(err), text);
     out->limit = limit;
@@ -252,7 +252,7 @@ execute_locked(struct request *req)
 {
     enum err err = call_handler(req);
 
-    observe_read(req); /* what paused has read a part of its keys */
+    observe_read(req); /* a paused command has read some of its keys */
     if (err != ERR_AGAIN) {
         observe_ran(req);
     }

@@ -27,7 +27,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Before the password, the limit of all arguments except the longest. */
+/* Before the password, the limit of the bytes of all arguments except the
+ * longest one. */
 enum { UNAUTH_EXTRA_BYTES = 1024 };
 
 static struct worker *
@@ -68,7 +69,7 @@ is_http(const struct batch *batch)
 {
     struct slice name = batch->argv[batch->command[0].first];
 
-    return !batch->in_place && /* that is RESP */
+    return !batch->in_place && /* canonical commands are RESP */
            (slice_is_word(name, "post") || slice_is_word(name, "host:"));
 }
 
@@ -259,9 +260,10 @@ gateway_turn_end(struct loop *loop)
     effect_kick(loop->owner);
 }
 
-/* In RESP2 messages look like replies: arrays that begin with one of these
- * words, and lines of MONITOR, whose form no reply has. The client may have
- * unsubscribed while a message was held. */
+/* Returns whether a reply is a message, which in RESP2 looks like a reply: it
+ * is an array that begins with one of these words, or a line of MONITOR, whose
+ * form no reply has. The client may have unsubscribed while a message was held.
+ */
 static bool
 is_told_in_resp2(const struct session *session, struct slice value)
 {

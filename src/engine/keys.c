@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Lookups, and what follows from them.
+ * Looks up keys, and does what follows from that.
  */
 #include "engine/keys.h"
 

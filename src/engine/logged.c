@@ -22,8 +22,8 @@ logged_fill(struct batch *batch, struct slice text, size_t *at)
     return batch->count > 0 ? 0 : EINVAL;
 }
 
-/* REPLCONF HISTORY says whose log follows (journal/history.h). No log has
- * another REPLCONF. */
+/* REPLCONF HISTORY names the history of the log that follows
+ * (journal/history.h). Logs have no other REPLCONF. */
 enum logged_kind
 logged_kind_of(const struct command *row, const struct slice *argv, size_t argc)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Between commands on one side and pub/sub, tracking and MONITOR on the other.
+ * Connects commands with pub/sub, tracking and MONITOR.
  */
 #include "engine/observe.h"
 
@@ -93,8 +93,8 @@ tell_feed(struct worker *worker, const struct key *key,
     }
 }
 
-/* A change, as clients that cache the key and subscribers of events hear of it.
- */
+/* A change, as it is reported to clients that cache the key and to subscribers
+ * of events. */
 struct told {
     uint64_t from;
     enum conf_event event_class;
@@ -236,8 +236,8 @@ observe_read_slow(struct request *req)
     }
 }
 
-/* As in Redis, CLIENT CACHING holds for the next command other than CLIENT; in
- * MULTI it holds until EXEC. */
+/* As in Redis, CLIENT CACHING is valid for the next command other than CLIENT;
+ * in MULTI it is valid until EXEC. */
 void
 observe_command_ends(struct request *req)
 {

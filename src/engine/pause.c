@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * OBSERVED_PAUSE says that there may be a pause, the clock whether there is
- * one.
+ * OBSERVED_PAUSE says that there may be a pause; the clock says whether there
+ * is one.
  */
 #include "engine/pause.h"
 
@@ -53,7 +53,8 @@ pause_is_on_now(const struct service *service)
     return clock_mono_ms() < atomic_load(&service->pause_until_ms);
 }
 
-/* Whether one of the pauses from this cause on holds such a command. */
+/* Returns whether such a command must wait for a pause of this cause, or of one
+ * after it in the enum. */
 static bool
 is_held(const struct service *service, enum pause_cause from, uint32_t flags)
 {

@@ -7,8 +7,9 @@
 #include "access/table.h"
 #include "base/run_clock.h"
 
-/* A replica refuses writes; a primary does in the grace after its start, and
- * with too few replicas; any server does while its data is absent. */
+/* A replica refuses writes. A primary refuses them in the grace after its
+ * start, and with too few replicas. Any server refuses them while its data is
+ * absent. */
 enum err
 refusal_of_writes_slow(const struct service *service)
 {

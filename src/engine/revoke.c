@@ -13,7 +13,7 @@
 #include "net/serve.h"
 #include "push/pubsub_feed.h"
 
-/* Whether the user may still subscribe to the filter of a topic. */
+/* Returns whether the user may still subscribe to the filter of a topic. */
 static bool
 may_read(const struct user *user, struct slice topic)
 {
@@ -36,7 +36,8 @@ may_hear(void *ctx, enum pubsub_kind kind, struct slice name)
                : user_has_channel(ctx, name, kind == PUBSUB_PATTERN);
 }
 
-/* Whether the user may still do what the connection began with MONITOR. */
+/* Returns whether the user may still run MONITOR, which the connection has
+ * begun. */
 static bool
 may_monitor(const struct session *session)
 {
@@ -86,7 +87,7 @@ revoke_lost(void *ctx)
         }
     }
     gate_leave(gate, worker->index);
-    if (mailed) { /* else again at the next notice */
+    if (mailed) { /* else it looks again at the next notice */
         worker->users_seen = now;
     }
 }

@@ -81,8 +81,7 @@ query_of(const struct request *req, const struct command *command,
     };
 }
 
-/* Goes on with a walk, or with the first slice of one that may not be needed.
- */
+/* Continues a check, or does its first slice, which may be enough. */
 static enum denial
 go_on(const struct user *user, const struct permission_query *query,
       struct rights_walk *walk, int64_t work, size_t *ret_at)

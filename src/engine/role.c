@@ -168,7 +168,8 @@ same_bits(const unsigned char *a, const unsigned char *b, unsigned bits)
            (rest == 0 || (a[bits / 8] ^ b[bits / 8]) >> (8 - rest) == 0);
 }
 
-/* ADDRESS or ADDRESS/BITS. */
+/* Returns whether the address is in a network, which is given as ADDRESS or
+ * ADDRESS/BITS. */
 static bool
 is_in_network(const unsigned char address[16], struct slice network)
 {

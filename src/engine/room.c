@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Keys go one at a time. A background thread frees the memory of large filters
- * later; memory on its way there counts as free, so that no key goes
+ * Keys are evicted one at a time. A background thread frees the memory of large
+ * filters later; memory on its way there counts as free, so that no key goes
  * needlessly.
  */
 #include "engine/room.h"
@@ -31,8 +31,8 @@ by_of(int policy)
     }
 }
 
-/* Under the key's stripe, with space for the effect. Notices follow the effect;
- * the name lives as long as the entry. */
+/* Evicts a key, under the lock of its stripe, with space for the effect.
+ * Notices follow the effect; the name lives as long as the entry. */
 static void
 evict(struct worker *worker, const struct key *key, struct entry *entry,
       bool expired)
@@ -77,8 +77,8 @@ evict_one(struct worker *worker, const struct evict_plan *plan)
 }
 
 /* Nothing is evicted while the loader owns the keyspace, on a replica, during a
- * pause, or while writes are refused. Clients then get that error, or wait, and
- * do not get the one about memory. */
+ * pause, or while writes are refused. Clients then get the error about these
+ * writes, or wait; they do not get the one about memory. */
 static bool
 must_wait(const struct service *service)
 {

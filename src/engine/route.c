@@ -16,7 +16,7 @@
 #include "engine/txn.h"
 #include "keyspace/key_hash.h"
 
-/* What all keys of a request have in common. */
+/* What is the same for all keys of a request. */
 struct route {
     const struct cluster_view *view;
     const struct slice *argv; /* of the command being looked at */
@@ -31,7 +31,8 @@ struct route {
  * words is looked at in one piece. */
 enum { SLICE_KEYS = 8192 };
 
-/* The key of an earlier command has other bytes, at another place. */
+/* Uses route->hashed if it has this name: the key of an earlier command has its
+ * bytes at another place. */
 static uint32_t
 slot_of(const struct route *route, struct slice name)
 {
@@ -133,7 +134,8 @@ find_slot(struct route *route, struct session *session,
     }
 }
 
-/* Whether the command only reads for a client that accepts old data. */
+/* Returns whether the command only reads, for a client that accepts old data.
+ */
 static bool
 may_be_stale(const struct request *req, bool writes)
 {
@@ -254,8 +256,8 @@ route_allows(const struct request *req, const struct command *command,
 
 /* ---- refusals ------------------------------------------------------------ */
 
-/* "<slot> <host>:<port>", without printf: clients with an old map get one for
- * each command. */
+/* Writes "<slot> <host>:<port>", without printf, since clients with an old map
+ * get this for each command. */
 static void
 write_redirect(const struct request *req, const struct route *route,
                unsigned node)
@@ -274,8 +276,8 @@ write_redirect(const struct request *req, const struct route *route,
     at[to.len] = '\0';
 }
 
-/* Has the session wait for the end of a hand-off, or says that it has waited
- * long enough. A queued command does not wait: EXEC will. */
+/* Makes the session wait for the end of a hand-off, or says that it has waited
+ * long enough. A command that MULTI queues does not wait: EXEC will. */
 static enum err
 hold(const struct request *req)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Clients that look for duplicates mostly add items that are there already,
- * which changes nothing. Only a lookup shows this, and it is almost all the
- * work of an add. So dispatch tries a lookup under the shared lock only for
- * keys whose last runs changed nothing.
+ * which changes nothing. Only a lookup can show this, and a lookup is almost
+ * all the work of an add. So dispatch tries a lookup under the shared lock only
+ * for keys whose last runs changed nothing.
  */
 #include "engine/run.h"
 

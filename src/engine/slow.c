@@ -13,7 +13,7 @@
 
 enum { US = 1000, MS = 1000000 }; /* in ns */
 
-/* UINT64_MAX is never. */
+/* Returns the time in ns; UINT64_MAX stands for never. */
 static uint64_t
 in_ns(int64_t value, uint64_t unit_ns)
 {

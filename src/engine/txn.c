@@ -143,8 +143,9 @@ txn_begin(struct session *session)
 
 /* ---- queueing ------------------------------------------------------------ */
 
-/* argc slices and the bytes they point to, as the allocator rounds them. None
- * of it can overflow: it lies in memory already. */
+/* Returns the memory of argc slices and the bytes that they point to, as the
+ * allocator rounds it. Nothing can overflow, since the bytes are in memory
+ * already. */
 static size_t
 argv_bytes(const struct slice *argv, size_t argc)
 {
@@ -187,7 +188,7 @@ fits_limits(const struct request *req, size_t more_bytes)
                          txn->bytes + more_bytes <= limits->multi_bytes_max);
 }
 
-/* A place in the queue for one more command, whose arguments have so many
+/* Makes room in the queue for one more command, whose arguments have so many
  * bytes. */
 static enum err
 make_queue_room(const struct request *req, size_t bytes)

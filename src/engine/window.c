@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Only commands that are short, never pause and change nothing of their session
- * stand together: what is found out about a run here still holds when it
+ * A window has only commands that are short, never pause and change nothing in
+ * their session. So what is found out about a run here is still true when it
  * executes.
  */
 #include "engine/window.h"
@@ -48,8 +48,8 @@ is_admitted(struct request *req, const struct run *run)
     return admit_request(req, run->words) == OK;
 }
 
-/* In sidecar mode a window ends before a command that is redirected, and what
- * was gathered behind that is gathered again. So windows begin short after a
+/* In sidecar mode a window ends before a command that is redirected, and the
+ * commands behind it are gathered again. So windows begin short after a
  * redirect, and double from then on. */
 static uint32_t
 runs_by_route(struct worker *worker, uint32_t most)
@@ -96,8 +96,8 @@ window_gather_others(struct worker *worker, const struct batch *batch,
     }
 }
 
-/* Whether there is so much memory that the commands of a window cannot exceed
- * maxmemory. */
+/* Returns whether there is so much memory that the commands of a window cannot
+ * exceed maxmemory. */
 static bool
 has_room(const struct service *service)
 {
@@ -107,7 +107,8 @@ has_room(const struct service *service)
            (max > ROOM_BYTES && !keyspace_is_over(max - ROOM_BYTES));
 }
 
-/* A run that is refused is so as the first one of its own window. */
+/* Returns whether all rights are given. A run without them ends the window, and
+ * is refused as the first run of the next window. */
 static bool
 has_rights(const struct request *req, const struct run *run)
 {

@@ -406,8 +406,8 @@ group_seal_time(const char *seal)
     return unix_ms;
 }
 
-/* Whether the group before the seal at `at` is complete, and does not begin
- * before low. */
+/* Returns whether the group before the seal at `at` is complete, and does not
+ * begin before `low`. */
 static bool
 is_intact(struct slice data, uint64_t key, size_t low, size_t at,
           const struct group_seal *seal)

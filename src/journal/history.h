@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Whose log the positions belong to. A history has a random id. A new one
+ * A history says to which log positions belong. It has a random id. A new one
  * begins at each start of a primary and at each promotion, and continues the
  * one before it from some position. So (id, position) names a state: two
- * servers with the same pair have equal data. Snapshots hold the id, and the
- * log holds each change of it (REPLCONF HISTORY <id>, the first effect of the
- * new history), so files and replicas know which history a position belongs to.
+ * servers with the same pair have equal data. Snapshots contain the id, and the
+ * log contains each change of it (REPLCONF HISTORY <id>, the first effect of
+ * the new history). So files and replicas know to which history a position
+ * belongs.
  *
- * Changes under the raised gate; pure data.
+ * It changes under the raised gate; the functions are pure.
  */
 #pragma once
 
@@ -35,24 +36,25 @@ void history_begin(struct history *history, const char *id);
  * one. */
 void history_go_on(struct history *history, const char *id, uint64_t position);
 
-/* Adds the past of `older`, an earlier record of this history or of one in its
- * past: a base does not say which histories came before its own. */
+/* Adds the past of `older`, which is an earlier record of this history, or of a
+ * history in its past. A base needs that, since it does not say which histories
+ * came before its own. */
 void history_extend(struct history *history, const struct history *older);
 
-/* Whether both have the same id and the same past. */
+/* Returns whether both have the same id and the same past. */
 bool history_equals(const struct history *history, const struct history *other);
 
-/* Whether a server at this position of history `id` has the same data as this
- * history there. */
+/* Returns whether a server at this position of history `id` has the data that
+ * this history has there. */
 bool history_covers(const struct history *history, struct slice id,
                     uint64_t position);
 
 /* Finds the last position up to which two logs are the same: ours, which ends
- * at our_end, and another one. That may be our end itself. False: they have no
- * history in common. */
+ * at our_end, and the log of `theirs`, which ends at their_end. The position
+ * may be our end itself. False: they have no history in common. */
 bool history_common(const struct history *ours, uint64_t our_end,
                     const struct history *theirs, uint64_t their_end,
                     uint64_t *ret_position);
 
-/* Whether the text is an id: 40 lower-case hex digits. */
+/* Returns whether the text is an id: 40 lower-case hex digits. */
 bool history_is_id(struct slice text);

@@ -122,8 +122,8 @@ journal_has_room(const struct journal *journal)
            atomic_load_explicit(&journal->limit, memory_order_relaxed);
 }
 
-/* Under the mutex. journal_kick takes the bits without it and acts afterwards,
- * so a bit that is set here already is acted on later. */
+/* Sets bits, under the mutex. journal_kick takes them without it and acts
+ * afterwards, so if a bit is set here already, it will be acted on later. */
 static void
 want_kick(struct journal *journal, unsigned bits)
 {
@@ -250,7 +250,8 @@ journal_want_sync(struct journal *journal, uint64_t position)
 
 /* ---- loop 0 -------------------------------------------------------------- */
 
-/* The first file. With a tap the log is on already, and stays where it is. */
+/* Sets the first file. With a tap the log is on already, and stays at its
+ * place. */
 static void
 set_first(struct journal *journal, enum journal_target how,
           const struct journal_file *file, struct journal_place place)
@@ -269,7 +270,7 @@ set_first(struct journal *journal, enum journal_target how,
     journal_state_begin(journal, place);
 }
 
-/* A file that replaces the next one. */
+/* Sets a file that replaces the next one. */
 static void
 replace_next(struct journal *journal, struct journal_unused *unused)
 {
@@ -368,7 +369,8 @@ journal_hold_here(struct journal *journal, uint64_t *ret_position,
     journal_state_unlock(journal);
 }
 
-/* The writer may still have the old file in its hands: then it turns. */
+/* The writer may still be writing to the old file: then it turns to the new one
+ * later. */
 bool
 journal_end_hold(struct journal *journal, const struct journal_file *file)
 {

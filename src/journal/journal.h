@@ -43,8 +43,8 @@
 struct journal;
 
 /* Makes a journal that is off: nothing may be appended, everything is released.
- * Starts its threads (CHECKed), which sleep until the first file; switching a
- * journal on at run time starts none. */
+ * Starts its threads (CHECKed), which sleep until the first file; so no thread
+ * starts when a journal is switched on at run time. */
 struct journal *journal_new(const struct journal_hooks *hooks);
 
 /* Stops the threads without writing what is queued; nothing is released any
@@ -60,15 +60,15 @@ void journal_set_limit(struct journal *journal, size_t queue_bytes);
 
 /* ---- any loop ------------------------------------------------------------ */
 
-/* Whether the queue is below its limit. If not, the connection waits (without a
- * lock) and tries again when hooks.moved was called. A hint: loops may append
- * beyond the limit in the meantime. */
+/* Returns whether the queue is below its limit. If not, the connection waits
+ * (without a lock) and tries again after hooks.moved was called. This is a
+ * hint: loops may append beyond the limit in the meantime. */
 bool journal_has_room(const struct journal *journal);
 
 /* Appends the piece, which the journal then owns, and returns the position
- * behind it: its reply waits until released reaches that. Under the stripes
- * that the effects changed, inside a section of the gate, while the journal is
- * on or tapped. */
+ * behind it: its reply waits until released reaches that. Call it under the
+ * locks of the stripes that the effects changed, inside a section of the gate,
+ * while the journal is on or tapped. */
 uint64_t journal_append(struct journal *journal, struct piece *piece);
 
 /* Returns the position behind everything that was appended. */
@@ -78,18 +78,21 @@ uint64_t journal_position(const struct journal *journal);
  * once a turn of a loop. */
 void journal_kick(struct journal *journal);
 
-/* The position up to which replies may go; UINT64_MAX: all of them. */
+/* Returns the position up to which replies may go; UINT64_MAX: all may go. */
 const _Atomic uint64_t *journal_released(const struct journal *journal);
 
-/* The position behind everything that was appended. It falls when the log of
- * another server takes the place of this one, before released does. */
+/* Returns the position behind everything that was appended. It falls when the
+ * log of another server takes the place of this one, and it falls before the
+ * released position does. */
 const _Atomic uint64_t *journal_end(const struct journal *journal);
 
 /* Returns the position up to which everything is on the disk (WAITAOF): synced,
- * or in a base. 0 while there is no base: it is off, being built, or holds. */
+ * or in a base. 0 while there is no base: the journal is off, being built, or
+ * holds. */
 uint64_t journal_synced(const struct journal *journal);
 
-/* Syncs up to this position, whatever the policy: for a client that waits. */
+/* Asks for a sync up to this position, whatever the policy is: a client waits
+ * for it. */
 void journal_want_sync(struct journal *journal, uint64_t position);
 
 /* ---- loop 0 -------------------------------------------------------------- */
@@ -99,9 +102,9 @@ void journal_want_sync(struct journal *journal, uint64_t position);
  *
  * RESUME and BUILD (only while off and not closing) read *position and
  * *sequence, the place of the log, unless there is a tap: then the log knows
- * its place, and stores it there. The other targets always store it, for the
- * base. A second target before the first was reached replaces it (its file is
- * closed).
+ * its place, and stores it there. The other targets always store the place, for
+ * the base. A second target before the first was reached replaces it (its file
+ * is closed).
  *
  * A fault of the old file before a rotation is reached turns that into a
  * rebase: the base at its mark has what is lost, the next file goes on from
@@ -116,42 +119,44 @@ void journal_set_target(struct journal *journal, enum journal_target how,
 void journal_mark(struct journal *journal, uint64_t *ret_position,
                   uint64_t *ret_sequence);
 
-/* The manifest now begins with a base that holds everything up to position,
- * group `sequence`, so these count as written and synced. Ends a fault, or
- * building, if the position is not lower than at the last REBASE (BUILD) and
- * the file written to since then is sound. */
+/* Says that the manifest now begins with a base that has everything up to
+ * `position`, the end of group `sequence`. So everything up to it counts as
+ * written and synced. Ends a fault, or building, if the position is not lower
+ * than at the last REBASE (BUILD) and the file written to since then is sound.
+ */
 void journal_base_done(struct journal *journal, uint64_t position,
                        uint64_t sequence);
 
 /* Waits for a base of other data (journal_tap.h: journal_hold) that has
- * everything up to the present place, rather than up to the one before it: what
- * was appended so far is dropped. Returns the place. Under the raised gate,
- * while holding. */
+ * everything up to the present place. So far it waited for a base up to an
+ * earlier place; what was appended since is dropped. Returns the place. Under
+ * the raised gate, while holding. */
 void journal_hold_here(struct journal *journal, uint64_t *ret_position,
                        uint64_t *ret_sequence);
 
-/* The base that a journal waits for is on the disk, and this file goes on
- * behind it: ends the holding. False: the journal does not hold any more, or
+/* Ends the holding: the base that the journal waits for is on the disk, and
+ * this file continues behind it. False: the journal does not hold any more, or
  * something that was appended is lost, so that it needs a later base; the file
  * remains the caller's. */
 MUST_CHECK bool journal_end_hold(struct journal *journal,
                                  const struct journal_file *file);
 
 /* Releases nothing behind the present place, whatever the files have, until
- * journal_unbar: a start would not know yet why this server accepts writes.
- * While everything is released at once (off, building), it stays so. Under the
- * raised gate. */
+ * journal_unbar: a restart would not know yet that this server may accept
+ * writes. While everything is released at once (off, building), that stays so.
+ * Under the raised gate. */
 void journal_bar(struct journal *journal);
-/* Ends that, if it is so. Any time. */
+/* Ends the effect of journal_bar. May be called at any time, also without a
+ * bar. */
 void journal_unbar(struct journal *journal);
 
-/* All of its files were removed from outside: a fault that a rebase ends. Does
- * nothing while the journal is off. */
+/* Says that all files of the journal were removed from outside. This is a fault
+ * that a rebase ends. Does nothing while the journal is off. */
 void journal_lose(struct journal *journal, int error);
 
 /* Turns the journal off. Under the raised gate. What was appended is still
  * written and synced, then the files are closed (hooks.event), and everything
- * is released. With `now`, while building, and after a fault, also a later one,
+ * is released. With `now`, while building, and after a fault, even a later one,
  * the rest is dropped and everything is released at once. With a tap the log
  * goes on without files. */
 void journal_turn_off(struct journal *journal, bool now);
@@ -160,9 +165,9 @@ enum journal_flushed { JOURNAL_FLUSHES, JOURNAL_FLUSHED, JOURNAL_FLUSH_FAILED };
 
 /* Asks for everything appended to be written and synced, whatever the policy,
  * and returns whether it is; call it again after hooks.event. It fails during a
- * fault or without threads. It is done at once if nothing is owed: the journal
- * is off, or was turned off in a way that drops the rest. For the end of the
- * server, while nothing is appended. */
+ * fault or without threads. It is done at once if there is nothing to write:
+ * the journal is off, or was turned off so that the rest is dropped. Call it at
+ * the end of the server, while nothing is appended. */
 enum journal_flushed journal_flush(struct journal *journal);
 
 /* 34 figures, for INFO and for loop 0's decisions. */
@@ -178,13 +183,13 @@ struct journal_status {
     uint64_t fault_mono_ns;  /* when the present fault began; 0: none */
     uint64_t barred_mono_ns; /* since when there is a bar; 0: there is none */
     uint64_t file_number;    /* of the file written to */
-    uint64_t file_bytes;     /* in it, first line included */
+    uint64_t file_bytes;     /* bytes in it, with the first line */
     bool rotating;           /* a target is set and not yet reached */
-    /* The last file that was left in full: synced, so many bytes. */
+    /* The last file that was left complete and synced, and its bytes. */
     uint64_t closed_number, closed_bytes;
     uint64_t appended, written, synced, released; /* positions */
     uint64_t sequence, synced_sequence;
-    uint64_t queue_bytes;      /* with the cost of holding them */
+    uint64_t queue_bytes;      /* with the memory that holding them costs */
     uint64_t unsynced_mono_ns; /* when the oldest unsynced group was written;
                                   while faulted, fault_mono_ns; 0: none */
     uint64_t write_mono_ns;    /* when the write under way began; 0: none */

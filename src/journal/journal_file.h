@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The files of a journal as its threads see them: which one, when it is
- * synced, and how the journal turns to the next.
+ * The files of a journal as its threads see them: which file they write to,
+ * when it is synced, and how the journal turns to the next file.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 enum journal_sync { JOURNAL_ALWAYS, JOURNAL_EVERYSEC, JOURNAL_NO };
 
-/* An increment that was just created, its first line written and synced. */
+/* An increment that was just created. Its first line is written and synced. */
 struct journal_file {
     int fd;       /* the journal closes it */
     uint64_t key; /* of its first line */

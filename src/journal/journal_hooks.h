@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The functions that the journal calls: hooks, when something moved, and a tap,
- * which copies the log.
+ * The functions that the journal calls: hooks, when something has changed, and
+ * taps, which copy the log.
  */
 #pragma once
 
@@ -19,14 +19,15 @@ struct journal_hooks {
     /* The journal has a fault, has reached a target, or is off: loop 0 should
      * call journal_get_status. */
     void (*event)(void *ctx);
-    /* journal_append passed bytes to the tap, for the first time since
-     * journal_close_group. journal_kick calls it, on any loop. One call may
-     * still come after the tap was removed. */
+    /* The tap has received bytes, for the first time since journal_close_group.
+     * journal_kick calls it, on any loop. One call may still come after the tap
+     * was removed. */
     void (*tapped)(void *ctx);
     void *ctx;
 };
 
-/* What a log is tapped for: replicas, and walks, of which there may be two. */
+/* What a log is tapped for: for replicas, and for walks, of which there may be
+ * two. */
 enum journal_tap_use {
     JOURNAL_TAP_REPLICAS,
     JOURNAL_TAP_WALK,
@@ -43,9 +44,9 @@ struct journal_tap {
     void (*begin)(void *ctx, uint64_t position, uint64_t sequence);
     /* Bytes of the open group; the first ones open it. */
     void (*text)(void *ctx, struct slice bytes);
-    /* The group is closed; its seal takes GROUP_SEAL_BYTES. seal: those bytes,
-     * if the group came sealed (journal_relay); NULL: the tap makes the seal.
-     */
+    /* The group is closed; its seal takes GROUP_SEAL_BYTES. seal: these bytes,
+     * if the group came with its seal (journal_relay); NULL: the tap makes the
+     * seal. */
     void (*close)(void *ctx, uint64_t sequence, const char *seal);
     void *ctx;
 };

@@ -74,7 +74,7 @@ struct run {
 struct work {
     struct run *run;
     struct piece *next;           /* first piece that is in no run yet */
-    struct journal_sealer sealer; /* its sequence: of the last whole group */
+    struct journal_sealer sealer; /* sequence: of the last whole group */
     uint64_t position;            /* behind all pieces before `next` */
     uint64_t group_end;           /* behind the last whole group */
     uint64_t epoch;
@@ -102,7 +102,7 @@ add_copy(struct run *run, const void *data, size_t len)
     }
 }
 
-/* Whether a piece of any size and its seal fit. */
+/* Returns whether a piece of any size and its seal still fit. */
 static bool
 fits_another(const struct run *run)
 {
@@ -269,7 +269,8 @@ clean_up(struct journal *journal)
     return true;
 }
 
-/* True if everything written to the file is synced; else asks for a sync. */
+/* Returns true if everything written to the file is synced; otherwise asks for
+ * a sync. */
 static bool
 is_synced(struct journal *journal)
 {
@@ -285,7 +286,7 @@ is_synced(struct journal *journal)
     return !journal->syncer.syncing;
 }
 
-/* Whether the syncer still needs the file. */
+/* Returns whether the syncer still needs the file. */
 static bool
 is_syncing(const struct journal *journal)
 {

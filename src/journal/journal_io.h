@@ -10,12 +10,12 @@
 struct journal_sealer {
     struct group_hash *hash;
     uint64_t key;
-    struct group_seal seal; /* sequence: of the group sealed last */
+    struct group_seal seal; /* seal.sequence is that of the last sealed group */
     bool open;              /* within a group */
 };
 
-/* Adds the next piece. True if its group ends with it: then ret_seal, of
- * GROUP_SEAL_BYTES, is the group's seal. */
+/* Adds the next piece. Returns true if it is the last one of its group: then
+ * ret_seal, of GROUP_SEAL_BYTES, is the group's seal. */
 bool journal_io_seal(struct journal_sealer *sealer, const struct piece *piece,
                      char *ret_seal);
 

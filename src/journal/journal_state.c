@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The transitions themselves; the header has their tables.
+ * Makes the transitions; the header has their tables.
  */
 #include "journal/journal_state.h"
 
@@ -29,9 +29,10 @@ later_of(struct journal_place a, struct journal_place b)
                                    max_of(a.sequence, b.sequence) };
 }
 
-/* Twice, because bytes written just after a sync began wait for that sync and
- * for their own. So with syncs below half a second all of them end within the
- * bound, even if the wait ends before the sync under way does. */
+/* took_ns counts twice, because bytes that were written just after a sync began
+ * wait for that sync and for their own. So if syncs take less than half a
+ * second, all of them end within the bound, even if the wait ends before the
+ * present sync does. */
 uint64_t
 journal_state_sync_wait_ns(uint64_t took_ns)
 {
@@ -389,7 +390,7 @@ journal_state_drop(struct journal *journal)
     journal->fault_mono_ns = 0;
 }
 
-/* There is no next file yet: journal_end_hold brings it. */
+/* There is no next file yet; journal_end_hold will bring it. */
 void
 journal_state_hold(struct journal *journal, struct journal_place place)
 {

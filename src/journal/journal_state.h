@@ -53,15 +53,15 @@
 #include <stdbool.h>
 
 /* everysec releases nothing more while the oldest unsynced group is older than
- * this. A loss of power then costs this time at most, and the group that was
- * being written. */
+ * this. So a loss of power costs at most the changes of this time, and the
+ * group that was being written. */
 enum { JOURNAL_BOUND_NS = 1000000000 };
 
-/* Reasons for the next journal_kick: the writer sleeps, and something was
- * appended; the tap received something. */
+/* What the next journal_kick must do. KICK_WRITER: something was appended, and
+ * the writer sleeps. KICK_TAP: the tap has received something. */
 enum { KICK_WRITER = 1, KICK_TAP = 2 };
 
-/* Hooks to call when the mutex is unlocked. */
+/* The hooks that must be called when the mutex is unlocked. */
 enum { DUE_MOVED = 1, DUE_EVENT = 2 };
 
 enum journal_mode {
@@ -100,8 +100,8 @@ struct journal_writer {
     pthread_cond_t work;
     struct group_hash *hash; /* used without the mutex, by the writer alone */
     bool sleeps;
-    uint64_t answered;             /* as of journal->asked */
-    _Atomic uint64_t call_ns;      /* when it entered file_writev; 0: outside */
+    uint64_t answered;        /* the value of journal->asked that it has seen */
+    _Atomic uint64_t call_ns; /* when it entered file_writev; 0: outside */
     struct piece *void_pieces;     /* to free */
     struct journal_unused *unused; /* to close */
     uint64_t errors, groups;
@@ -115,23 +115,24 @@ struct journal_syncer {
     uint64_t wanted;   /* sync up to this position, whatever the policy */
     bool syncing;      /* inside file_sync */
     bool flushes;      /* journal_flush waits for the end of a sync */
-    uint64_t answered; /* as of journal->asked */
+    uint64_t answered; /* the value of journal->asked that it has seen */
     bool last_sync;    /* the file is left, but part of it is released and not
                           synced: sync it once more first */
-    uint64_t unsynced_ns; /* when the oldest unsynced group was written; 0 */
-    uint64_t later_ns;    /* the same, of groups behind the sync under way */
+    uint64_t unsynced_ns; /* oldest unsynced write; 0: none */
+    uint64_t later_ns;    /* the same, behind the sync under way */
     uint64_t errors, syncs;
     uint64_t ns_last, ns_max, ns_recent; /* how long syncs took */
 };
 
-/* More than 30 fields, since one mutex guards all of it and every rule needs
- * most of it. NOLINTNEXTLINE(*Padding): grouped by purpose, there is one */
+/* The struct has more than 30 fields, since one mutex guards all of them and
+ * every rule needs most of them. NOLINTNEXTLINE(*Padding): grouped by purpose,
+ * there is one */
 struct journal {
-    /* Loops read these without the mutex; they change under it. */
+    /* Loops read these fields without the mutex; they change only under it. */
     _Alignas(64) _Atomic uint64_t released;
     _Atomic uint64_t synced; /* what journal_synced returns */
     _Atomic uint64_t position;
-    _Atomic uint64_t limit;  /* of queued */
+    _Atomic uint64_t limit;  /* the most that `queued` may be */
     _Atomic uint64_t queued; /* cost of everything that is not written yet */
     _Atomic unsigned kick;   /* KICK_*: for the next journal_kick */
 
@@ -139,14 +140,13 @@ struct journal {
     enum journal_mode mode;
     bool stop; /* the threads end, or have ended */
 
-    /* The loops: what is appended. queue[1] is for the file behind a rotation.
-     */
+    /* What the loops append. queue[1] is for the next file of a rotation. */
     uint32_t group_db;    /* database of the open group */
     uint64_t group_bytes; /* of the open group; 0: there is none */
     uint64_t sequence;    /* of the last closed group */
     struct journal_list queue[2];
-    struct journal_tap taps[JOURNAL_TAPS]; /* zeros: none */
-    bool tapped;                           /* there is one */
+    struct journal_tap taps[JOURNAL_TAPS]; /* zeros: not set */
+    bool tapped;                           /* a tap is set */
     bool tap_kicked;                       /* hooks.tapped is due or done, since
                                               journal_close_group */
 
@@ -158,8 +158,8 @@ struct journal {
     struct journal_place mark; /* where the next file begins */
     uint64_t closed_number, closed_bytes;
 
-    /* How far the log got: in the files; and without a gap, in files or in a
-     * base. */
+    /* How far the log is stored: `written` and `file_synced` in the files,
+     * `durable` without a gap in files or in a base. */
     uint64_t epoch;
     struct journal_place written, file_synced, durable;
     uint64_t need;
@@ -169,7 +169,7 @@ struct journal {
 
     /* journal_bar: nothing behind bar is released. */
     uint64_t bar;
-    uint64_t barred_mono_ns; /* since when; 0: there is none */
+    uint64_t barred_mono_ns; /* since when there is a bar; 0: there is none */
 
     struct journal_writer writer;
     struct journal_syncer syncer;
@@ -181,7 +181,7 @@ struct journal {
 
 /* Everything below is called under the mutex. */
 
-/* Whether effects go to files. */
+/* Returns whether effects go to files. */
 static inline bool
 journal_state_is_on(const struct journal *journal)
 {
@@ -189,7 +189,7 @@ journal_state_is_on(const struct journal *journal)
            journal->mode == JOURNAL_HOLDING;
 }
 
-/* Whether there is a base below what is written. */
+/* Returns whether there is a base below what is written. */
 static inline bool
 journal_state_has_base(const struct journal *journal)
 {
@@ -216,35 +216,35 @@ journal_state_is_tapped(const struct journal *journal)
     return journal->tapped;
 }
 
-/* Whether there is a log: files or taps. */
+/* Returns whether there is a log: files or taps. */
 static inline bool
 journal_state_has_log(const struct journal *journal)
 {
     return journal_state_is_on(journal) || journal_state_is_tapped(journal);
 }
 
-/* Whether the next file makes the present one void. */
+/* Returns whether the next file makes the present one void. */
 static inline bool
 journal_state_rebases(const struct journal *journal)
 {
     return journal->next == NEXT_REBASES || journal->next == NEXT_SPOILED;
 }
 
-/* Whether the threads have a file to write to. */
+/* Returns whether the threads have a file to write to. */
 static inline bool
 journal_state_is_served(const struct journal *journal)
 {
     return !journal->stop && journal->file.fd >= 0;
 }
 
-/* Whether what was appended must still be written and synced. */
+/* Returns whether what was appended must still be written and synced. */
 static inline bool
 journal_state_owes(const struct journal *journal)
 {
     return journal_state_is_on(journal) || journal->mode == JOURNAL_CLOSING;
 }
 
-/* Whether what is queued now can still reach a file that counts. */
+/* Returns whether what is queued now can still reach a valid file. */
 static inline bool
 journal_state_accepts(const struct journal *journal)
 {
@@ -252,7 +252,7 @@ journal_state_accepts(const struct journal *journal)
            (journal->next != NEXT_NONE || !journal->suspect);
 }
 
-/* The place of the log. */
+/* Returns the place of the log. */
 static inline struct journal_place
 journal_state_place(const struct journal *journal)
 {
@@ -288,8 +288,8 @@ journal_state_advance(struct journal *journal, uint64_t bytes)
     return position;
 }
 
-/* Returns how long after the oldest unsynced write a sync begins under
- * everysec, if the last sync took so long. */
+/* Returns how long after the oldest unsynced write everysec begins a sync, if
+ * the last sync took took_ns. */
 uint64_t journal_state_sync_wait_ns(uint64_t took_ns);
 
 /* Returns what a piece adds to `queued`. */
@@ -313,36 +313,38 @@ void journal_state_void(struct journal *journal, struct journal_list *list);
 /* Moves `more` behind `list`, which leaves `more` empty. */
 void journal_state_join(struct journal_list *list, struct journal_list *more);
 
-/* The files begin anew at this place. */
+/* Notes that the files begin anew at this place. */
 void journal_state_begin(struct journal *journal, struct journal_place place);
 
-/* The file is written, or synced, up to this place; a base holds everything up
- * to it. */
+/* Note that the file is written up to this place, that it is synced up to it,
+ * or that a base has everything up to it. */
 void journal_state_written(struct journal *journal, struct journal_place place);
 void journal_state_synced(struct journal *journal, struct journal_place place);
 void journal_state_based(struct journal *journal, struct journal_place place);
 
-/* Holds all that is behind this place, until a base has what is up to it. The
+/* Holds releases behind this place until a base has everything up to it. The
  * writer closes the files. */
 void journal_state_hold(struct journal *journal, struct journal_place place);
 
-/* Leaves the file, whose syncs were sound so far, before a change of how far
- * the log got: asks for a last sync, if part of it is released and not synced.
- */
+/* Leaves the file, of which no sync has failed, before the places of the log
+ * are changed: asks for a last sync if a part of the file is released and not
+ * synced. */
 void journal_state_leave(struct journal *journal);
 
 /* Marks the file suspect: a write or a sync failed. */
 void journal_state_fault(struct journal *journal, int error);
 
-/* Begins a fault that lasts until a base is done, unless there is one. */
+/* Begins a fault, unless there is one already. It lasts until a base is done.
+ */
 void journal_state_begin_fault(struct journal *journal);
 
 /* Drops what is queued and turns the journal off. */
 void journal_state_drop(struct journal *journal);
 
-/* Gives up what is queued, and what comes before the next rebase: a fault
- * though no disk call failed. Only while journal_state_accepts. A pending
- * rotation becomes a rebase, which may take again. */
+/* Gives up what is queued, and what comes before the next rebase. This is a
+ * fault, though no call to the disk has failed. Call it only while
+ * journal_state_accepts. A pending rotation becomes a rebase, after which the
+ * journal accepts again. */
 void journal_state_give_up(struct journal *journal, int error);
 
 /* Moves released and synced as far as the rest of the state allows. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The sides of the log that only replication needs.
+ * The functions of the log that only replication needs.
  */
 #include "journal/journal_tap.h"
 
@@ -62,8 +62,8 @@ copy_for_file(struct journal *journal, struct slice group)
     return on ? piece_try_copy(group) : NULL;
 }
 
-/* Whether the file gets this group (NULL: there was no memory for it). The
- * queue is bounded here, since a primary does not wait for it. */
+/* Returns whether the file gets this group (NULL: there was no memory for it).
+ * The queue is bounded here, since a primary does not wait for it. */
 static bool
 queue_accepts(struct journal *journal, const struct piece *piece)
 {
@@ -133,8 +133,8 @@ journal_hold(struct journal *journal, uint64_t position, uint64_t sequence)
     journal_state_unlock(journal);
 }
 
-/* A file that is still being closed belongs to the old log: how far that got
- * means nothing here. */
+/* A file that is still being closed belongs to the old log: how far that one
+ * was written means nothing here. */
 void
 journal_move(struct journal *journal, uint64_t position, uint64_t sequence)
 {

@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* Together with the manifest's they must fit into one. */
+/* The kept increments must fit into one manifest together with those of the
+ * journal. */
 enum { KEPT_MAX = MANIFEST_INCREMENTS_MAX / 2 };
 
 /* ---- the file ------------------------------------------------------------ */

@@ -13,8 +13,8 @@
 
 #define KEPT_NAME "kept"
 
-/* Reads the file. False: there is none that can be used, and *ret_kept is
- * empty. I/O. */
+/* Reads the file. False: there is no usable file, and *ret_kept is empty. I/O.
+ */
 bool kept_load(int dir_fd, struct manifest *ret_kept);
 
 /* Replaces the file, or removes it if no increment is kept. Returns 0 or errno.
@@ -26,14 +26,14 @@ MUST_CHECK int kept_store(int dir_fd, const struct manifest *kept);
  * not belong to it. */
 void kept_prepend(const struct manifest *kept, struct manifest *manifest);
 
-/* Makes *kept name all increments before the base of `fresh`: those that it
- * names, and those of the manifest before it. Their sizes are looked up. Then
- * removes the first ones that end at `needed` or before, and those beyond the
- * limit. Returns the bytes of what is left. I/O. */
+/* Adds to *kept the increments of the manifest `before` that lie before the
+ * base of `fresh`, and looks up their sizes. Then removes the oldest ones:
+ * those that end at `needed` or before, and those beyond the limit. Returns the
+ * bytes of those that are left. I/O. */
 uint64_t kept_extend(int dir_fd, struct manifest *kept,
                      const struct manifest *before,
                      const struct manifest *fresh, uint64_t needed,
                      uint64_t limit_bytes);
 
-/* Whether it names this file. */
+/* Returns whether *kept names this file. */
 bool kept_has(const struct manifest *kept, const char *name);

@@ -360,9 +360,9 @@ write_file(int dir_fd, const char *text, size_t len)
     return error;
 }
 
-/* Whether the next start would accept this text. A server that went on with a
- * manifest that it cannot read would have lost its journal without knowing it.
- */
+/* Returns whether the next start would accept this text. A server that went on
+ * with a manifest that it cannot read would have lost its journal without
+ * knowing it. */
 static int
 check_text(struct slice text)
 {

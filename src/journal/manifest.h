@@ -5,10 +5,10 @@
  * other files in the directory are rubbish. manifest.c draws it. Functions
  * marked "I/O" do I/O, the others are pure.
  *
- * A journal that is being built, or removed, has files and no manifest, and the
- * mark: an empty file that is on the disk before the first other file is, and
- * before the manifest is removed. Files without a manifest and without the mark
- * are a journal that has lost its manifest.
+ * A journal that is being built or removed has files, no manifest, and the
+ * mark: an empty file. The mark is on the disk before the first other file is,
+ * and before the manifest is removed. Files without a manifest and without the
+ * mark are a journal that has lost its manifest.
  */
 #pragma once
 
@@ -33,7 +33,7 @@ enum {
 struct manifest_increment {
     uint64_t number;
     bool closed;
-    uint64_t bytes; /* if closed: of the file, first line included */
+    uint64_t bytes; /* if closed: bytes of the file, with its first line */
 };
 
 struct manifest {
@@ -52,19 +52,20 @@ void manifest_increment_name(uint64_t number, char *ret_name);
 enum manifest_status {
     MANIFEST_OK,
     MANIFEST_MISSING,    /* no manifest and no files */
-    MANIFEST_UNFINISHED, /* no manifest but the mark: nothing was promised of
-                            the files */
-    MANIFEST_DAMAGED,    /* damaged or lost */
+    MANIFEST_UNFINISHED, /* no manifest, but the mark: nothing was promised
+                            about the files */
+    MANIFEST_DAMAGED,    /* the manifest is damaged or lost */
     MANIFEST_NEWER,
     MANIFEST_IO
 };
 
 /* Writes the text and returns its length, at most MANIFEST_BYTES_MAX. A valid
  * manifest, whose numbers are below the limits of journal/group.h, can be
- * parsed to the same again. */
+ * parsed back to the same manifest. */
 size_t manifest_format(const struct manifest *manifest, char *ret_text);
 
-/* Strict: any text that manifest_format would not have written is damage. */
+/* Reads the text, strictly: any text that manifest_format would not have
+ * written is damage. */
 enum manifest_status manifest_parse(struct slice text,
                                     struct manifest *ret_manifest,
                                     char *ret_reason, size_t reason_size);
@@ -83,5 +84,5 @@ MUST_CHECK int manifest_store(int dir_fd, const struct manifest *manifest);
 /* Makes the mark. It is on the disk when this returns 0; else errno. I/O. */
 MUST_CHECK int manifest_mark(int dir_fd);
 
-/* Whether a file of this name is a base or an increment. */
+/* Returns whether a file of this name is a base or an increment. */
 bool manifest_is_file_name(const char *name);

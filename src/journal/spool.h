@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The log between the begin of a walk and its end: a tap of the journal that
- * keeps whole groups, so that the full state can have them behind its records.
+ * The log from the beginning of a walk to its end: a tap of the journal that
+ * keeps whole groups, since a full state has them behind its records.
  *
- * Loops append under the journal's mutex, so that is a copy into memory. A
- * thread of the spool moves all but the latest part into a file without a name,
- * which is gone when the process is. If the file takes less than they produce,
- * the spool is crowded: then they should wait. At its limit it fails, and with
- * it the walk.
+ * Loops append under the journal's mutex, so appending only copies into memory.
+ * A thread of the spool moves all but the latest part into a file without a
+ * name, which disappears with the process. If the loops produce more than the
+ * file takes, the spool is crowded: the loops should wait. At its limit the
+ * spool fails, and with it the walk.
  */
 #pragma once
 
@@ -32,19 +32,21 @@ struct journal_tap spool_tap(struct spool *spool);
  * memory), or ESTALE (the log was moved). Any thread. */
 int spool_error(struct spool *spool);
 
-/* Whether there is much in memory, and the file has not taken it yet. Any
+/* Returns whether much is in memory that the file has not taken yet. Any
  * thread. */
 bool spool_is_crowded(struct spool *spool);
 
-/* Calls fn with each group, in order, until it returns an error. After the tap
- * was removed; it waits for the spool's thread. Returns 0, fn's error, or one
- * of spool_error. */
+/* Calls fn with each group, in order, until it returns an error. Call it after
+ * the tap was removed; it waits for the spool's thread. Returns 0, fn's error,
+ * or an error of spool_error. */
 typedef int (*spool_group_fn)(void *ctx, uint64_t position, uint64_t sequence,
                               struct slice commands);
 int spool_read(struct spool *spool, spool_group_fn fn, void *ctx);
 
-/* Empties it: frees all memory and the file. After the tap was removed. */
+/* Empties the spool: frees all memory and the file. Call it after the tap was
+ * removed. */
 void spool_close(struct spool *spool);
 
-/* Returns how many bytes it has, in memory and in the file. Any thread. */
+/* Returns how many bytes the spool has, in memory and in the file. Any thread.
+ */
 uint64_t spool_bytes(struct spool *spool);

@@ -24,7 +24,7 @@
 enum {
     CHUNK_BYTES = 256 * 1024,
     SELECT_MAX = 33, /* "*2\r\n$6\r\nSELECT\r\n$10\r\n4294967295\r\n" */
-    HEADROOM = 48,   /* that and MULTI */
+    HEADROOM = 48,   /* a SELECT and MULTI */
     TAIL = 16,       /* EXEC */
     ALIGN = 8        /* of a piece */
 };
@@ -209,7 +209,7 @@ put_large_number(char *to, char mark, size_t n)
     return to;
 }
 
-/* "<mark><n>\r\n" */
+/* Writes "<mark><n>\r\n". */
 static inline char *
 put_number(char *to, char mark, size_t n)
 {

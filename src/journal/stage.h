@@ -4,8 +4,8 @@
  * before the stripes are locked; adding while they are locked cannot fail, and
  * passing a piece to the journal copies nothing. Pieces lie one behind the
  * other in chunks that loop and journal share; a chunk is freed when both are
- * done with it. With no piece open a stage holds one chunk of the usual size
- * (256 KiB) at most, whatever it was asked for before.
+ * done with it. While no piece is open, a stage has at most one chunk of the
+ * usual size (256 KiB), even after larger pieces.
  *
  * A piece is SELECT, then the effects as RESP commands, between MULTI and EXEC
  * if it is a transaction of more than one.
@@ -21,8 +21,8 @@
 
 struct chunk;
 
-/* The effects of one run under the locks. Opaque to all but stage.c and the
- * journal. */
+/* The effects of one run under the locks. Only stage.c and the journal use the
+ * fields. */
 struct piece {
     struct piece *next;
     struct chunk *chunk;
@@ -30,29 +30,29 @@ struct piece {
                             group is in that database already */
     struct slice body;
     uint32_t db_first, db_last;
-    uint32_t spare; /* bytes that the chunk before this one's had left */
-    bool last;      /* of its group; set by the journal */
+    uint32_t spare; /* bytes left unused in the last chunk */
+    bool last;      /* the last one of its group; set by the journal */
 };
 
 /* {0} is an empty stage. The fields belong to stage.c. */
 struct stage {
-    struct chunk *chunk; /* of the next piece; NULL at first */
+    struct chunk *chunk; /* for the next piece; NULL at first */
     struct piece *piece; /* the open piece, or NULL */
     char *free;          /* first free byte of the chunk */
     char *at, *end;      /* the free part of the open piece */
     uint32_t effects;    /* in the open piece */
-    uint32_t given;      /* pieces of the chunk that the journal got */
-    uint32_t spare;      /* of the next piece */
+    uint32_t given;      /* pieces of the chunk that went to the journal */
+    uint32_t spare;      /* the next piece gets it */
 };
 
 enum { STAGE_WORD_BYTES = 26 /* at most: "$<len>\r\n" and "\r\n" */ };
 
-/* Returns how many bytes an effect of these words takes at most, with what may
- * have to precede it. */
+/* Returns the most bytes that an effect of these words takes, with a SELECT
+ * before it. */
 static inline size_t
 stage_effect_bytes(const struct slice *argv, size_t argc)
 {
-    /* A SELECT and "*<argc>\r\n" */
+    /* a SELECT, and "*<argc>\r\n" */
     size_t bytes = 40 + 24;
 
     for (size_t i = 0; i < argc; i++) {
@@ -62,8 +62,9 @@ stage_effect_bytes(const struct slice *argv, size_t argc)
 }
 
 /* Opens a piece for effects of at most `bytes` (sums of stage_effect_bytes);
- * MULTI and EXEC need not be counted. False: no memory, and nothing changed.
- * May be called again while nothing was added: the last call counts. */
+ * MULTI and EXEC need not be counted. False: there is no memory, and nothing
+ * has changed. It may be called again while nothing was added; then the last
+ * call counts. */
 MUST_CHECK bool stage_open(struct stage *stage, size_t bytes);
 
 /* Adds one effect to the open piece. CHECKs that stage_open was asked for its
@@ -75,10 +76,10 @@ void stage_add(struct stage *stage, uint32_t db, const struct slice *argv,
 void stage_add_resp(struct stage *stage, uint32_t db, struct slice resp);
 
 /* Closes the open piece and returns it; NULL if it is empty, or none is open.
- * txn: its effects belong together. */
+ * txn: its effects are one transaction. */
 struct piece *stage_close(struct stage *stage, bool txn);
 
-/* Returns its bytes as the journal writes them: select and body. */
+/* Returns the bytes of a piece as the journal writes them: select and body. */
 static inline struct slice
 piece_text(const struct piece *piece)
 {
@@ -93,5 +94,5 @@ struct piece *piece_try_copy(struct slice group);
 /* Frees a piece. Any thread. */
 void piece_free(struct piece *piece);
 
-/* Frees the stage. Pieces that the journal got stay valid. */
+/* Frees the stage. Pieces that went to the journal stay valid. */
 void stage_fini(struct stage *stage);

@@ -4,9 +4,9 @@
  * or before the highest durable_sequence that any later seal names, damage is
  * refused: those groups were synced and perhaps acknowledged. After it, the
  * journal is cut there, even if intact groups follow, since pages reach a disk
- * in any order. An intact group of a wrong sequence is refused where the next
- * one is due: no crash puts it there. Pure functions, which do not trust the
- * bytes.
+ * in any order. An intact group with a wrong sequence is refused where the next
+ * group should begin: no crash puts it there. Pure functions, which do not
+ * trust the bytes.
  */
 #pragma once
 
@@ -18,13 +18,13 @@
 
 /* One increment, as the manifest names it. */
 struct verify_file {
-    struct slice data; /* the whole file; if closed: at most `bytes` */
+    struct slice data; /* the whole file; if closed, at most `bytes` */
     bool closed;
     uint64_t bytes; /* if closed: so many must be intact */
     /* Results: */
     struct group_file first;
-    uint64_t end;    /* of what is valid, the first line at least */
-    uint64_t groups; /* of what is valid */
+    uint64_t end;    /* end of the valid part, the first line at least */
+    uint64_t groups; /* groups in the valid part */
 };
 
 enum verify_status { VERIFY_OK, VERIFY_CUT, VERIFY_REFUSED };
@@ -41,13 +41,13 @@ struct verify_result {
     enum verify_status status;
     uint64_t position, sequence; /* of the log, at the end of what is valid */
     uint64_t groups;
-    /* Unless OK: where the first error is, */
+    /* Unless it is OK, where the first error is: */
     enum verify_cause cause;
-    uint32_t file; /* index */
+    uint32_t file; /* index of the file */
     uint64_t offset;
-    uint64_t expected; /* sequence of the group that is not there */
-    uint64_t found;    /* VERIFY_GAP: of the group that is there */
-    /* and what is there and behind it, in all files. */
+    uint64_t expected; /* sequence of the group that should be there */
+    uint64_t found;    /* VERIFY_GAP: sequence of the group that is there */
+    /* What lies there and behind it, in all files: */
     uint64_t behind_bytes;
     struct group_survey behind;
 };

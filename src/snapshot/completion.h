@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * How a loader executes the effects of a full state. The engine does it
- * (replay/complete.h), which is above this layer.
+ * How a loader executes the effects of a full state. The functions come from
+ * replay/complete.h, a higher room.
  */
 #pragma once
 
@@ -14,12 +14,13 @@ struct snapshot_effects;
 struct walk_part; /* keyspace/walk_part.h */
 
 struct completion {
-    /* part: the state has only these keys, and effects on others are skipped;
-     * NULL: all keys. Used until close. */
+    /* Begins. part: the state has only these keys, and effects on other keys
+     * are skipped; NULL: it has all keys. `part` must stay valid until close.
+     */
     void *(*open)(const struct walk_part *part);
     /* Executes a group on the copies in the keyspace, which the caller owns
-     * alone. False: it is no group of a log, and ret_reason says why, as part
-     * of a sentence. */
+     * alone. False: the bytes are no group of a log, and ret_reason says why,
+     * as part of a sentence. */
     bool (*group)(void *state, struct keyspace *ks,
                   const struct snapshot_effects *effects, char *ret_reason,
                   size_t reason_size);

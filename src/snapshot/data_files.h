@@ -22,7 +22,7 @@ enum file_again {
     AGAIN_NEVER,
     AGAIN_AT_ONCE,   /* it is written again once dir is there */
     AGAIN_JOURNAL,   /* a new base is written; replies wait for it */
-    AGAIN_SNAPSHOT,  /* if there are rules of save */
+    AGAIN_SNAPSHOT,  /* a snapshot is written, if there are rules of save */
     AGAIN_WITH_DATA, /* it is written again once the data is on the disk */
     FILE_AGAINS
 };
@@ -31,13 +31,13 @@ enum file_again {
 enum file_deed {
     DEED_LEAVE,
     DEED_COPY,
-    DEED_DATA,    /* what is intact of it, up to where it was asked to */
-    DEED_SECRET,  /* a copy; none with --without-secrets */
-    DEED_OPTIONS, /* a copy; without passwords with --without-secrets */
-    DEED_ROLE,    /* prints what it says; --keep-role copies it */
-    DEED_KNOWN,   /* a copy that holds no slots */
-    DEED_OUTER,   /* with --config a copy, as of DEED_SECRET */
-    DEED_NAMED,   /* with --config said not to be included */
+    DEED_DATA,   /* copies what is intact, up to the place that was asked for */
+    DEED_SECRET, /* copies it, but not with --without-secrets */
+    DEED_OPTIONS, /* copies it; with --without-secrets, without passwords */
+    DEED_ROLE,    /* prints its contents; --keep-role copies it */
+    DEED_KNOWN,   /* copies it, without the slots in it */
+    DEED_OUTER,   /* with --config, as DEED_SECRET */
+    DEED_NAMED,   /* with --config, says that it is not included */
     FILE_DEEDS
 };
 
@@ -53,13 +53,13 @@ struct data_file {
     enum file_place place;
     enum file_again again;
     enum file_deed backup, restore, salvage, cut;
-    const char *text; /* who writes it */
+    const char *text; /* what writes it */
 };
 
 extern const struct data_file data_files[FILE_ID_COUNT];
 
-/* Returns the row of a name in dir, or FILE_ID_COUNT. Names that come from
- * options are no names here. */
+/* Returns the row of a name in dir, or FILE_ID_COUNT. Names that options give
+ * are not found. */
 enum file_id data_files_find(const char *name);
 
 /* Prints the list as a Markdown table. */

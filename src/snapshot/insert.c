@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Each epoch of a database is a database of its own while the keys come. The
- * keyspace makes the one current that the next key belongs to.
+ * While the keys come, each epoch of a database is like a database of its own.
+ * Before each key, the keyspace is set to the epoch of that key.
  */
 #include "snapshot/insert.h"
 

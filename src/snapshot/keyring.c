@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A file whose secret has another fingerprint than its name is not used: a
- * copy under a wrong name would be looked for in vain later.
+ * A file is not used if its name is not the fingerprint of its secret: a later
+ * look-up by name would not find it.
  */
 #include "snapshot/keyring.h"
 
@@ -84,7 +84,8 @@ keyring_read(int dir_fd, keyring_wrong_fn *wrong, void *ctx)
     const struct dirent *entry;
     char name[sizeof(KEYRING_NAME) + 1 + KEYRING_DIGITS];
     uint64_t fingerprint;
-    /* It is not the own one where hash-secret-file names another. */
+    /* hash-secret is not the process's own secret if hash-secret-file names
+     * another file. */
     unsigned added = read_one(dir_fd, KEYRING_OWN_NAME, NULL, wrong, ctx);
 
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): the stream has one thread */

@@ -2,8 +2,8 @@
  *
  * The files of the keyring (core/keyed.h): in a data directory the folder
  * hash-secrets has the secrets of filters that were made elsewhere, each in a
- * file of the form of hash-secret, named by its fingerprint. A secret that was
- * learnt is written before a filter needs it, and is never removed.
+ * file like hash-secret, named by its fingerprint. A secret that comes from
+ * another server is written before a filter needs it, and is never removed.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 #define KEYRING_NAME     "hash-secrets"
 #define KEYRING_OWN_NAME "hash-secret"
 #define KEYRING_FULL     "at most 64 secrets of other servers are kept"
-enum { KEYRING_DIGITS = 16 /* of a fingerprint */ };
+enum { KEYRING_DIGITS = 16 /* digits of a fingerprint */ };
 
 /* Adds the secrets of a data directory to the process's keyring: hash-secret,
  * and those of the folder. Calls wrong, with the name in the directory, for
@@ -35,5 +35,5 @@ bool keyring_is_full(void);
 /* Writes a secret, as file_replace does. Returns 0 or errno. */
 int keyring_write(int dir_fd, const uint8_t secret[BLOOM_SECRET_BYTES]);
 
-/* Writes all secrets but the own one. */
+/* Writes all secrets but the process's own one. */
 int keyring_write_all(int dir_fd);

@@ -85,7 +85,7 @@ remove_named(struct keyspace *ks, const struct buf *names)
         name = (struct slice){ names->data + at, len };
         at += len;
         key = key_named(name, db);
-        (void)keyspace_delete(ks, &key, 0); /* also one that is expired */
+        (void)keyspace_delete(ks, &key, 0); /* even if it is expired */
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Data with keyed filters whose secret is gone for good. Loaded as if there
- * were such a secret (keyed_accept_all), it has these filters with a wrong key,
- * which must never be asked. They are removed once all commands that concern
+ * Data with keyed filters whose secret is gone for good. The data is loaded as
+ * if the secret were there (keyed_accept_all): these filters get a wrong key,
+ * so nobody may look up items in them. They are removed once all commands about
  * them are executed.
  */
 #pragma once
@@ -12,15 +12,17 @@
 
 struct keyspace;
 
-/* Filters of every secret can be made from now on, until end. False: the secret
- * of this fingerprint is in the keyring, and nothing is to be left out. Before
- * and after the threads that load. */
+/* Let filters of every secret be made, from left_out_begin() to left_out_end().
+ * False: the secret of this fingerprint is in the keyring, so there is nothing
+ * to leave out. Call them before the threads that load start, and after they
+ * have ended. */
 bool left_out_begin(uint64_t fingerprint);
 void left_out_end(void);
 
 /* Removes all filters whose secret is not in the keyring. If `only` is not 0
- * they must all have this fingerprint. Returns their number in *ret_count.
- * False: *ret_other is another fingerprint, and nothing was removed; or 0,
- * without memory. Call it while nothing else uses the keyspace. */
+ * they must all have this fingerprint. *ret_count is the number of removed
+ * filters. Returns false, with nothing removed, if a filter has another
+ * fingerprint (in *ret_other), or if there is no memory (*ret_other is 0). Call
+ * it while nothing else uses the keyspace. */
 bool left_out_remove(struct keyspace *ks, uint64_t only, uint64_t *ret_count,
                      uint64_t *ret_other);

@@ -18,15 +18,15 @@ lines_fini(struct lines *lines)
     mem_free(lines->piece);
 }
 
-/* The place of a chunk, from its head. */
+/* The place of a chunk, as its head says. */
 struct chunk {
     struct section *section;
     uint32_t runs;
     uint64_t offset; /* in the layer */
     size_t body_bytes;
-    uint8_t *layer; /* its lines */
+    uint8_t *layer; /* the lines of the layer */
     size_t layer_bytes;
-    XXH3_state_t hash; /* so far */
+    XXH3_state_t hash; /* hash of the chunk so far */
 };
 
 static bool
@@ -162,7 +162,8 @@ read_runs(struct lines *lines, struct chunk *chunk, uint64_t *ret_end)
     return SNAPSHOT_OK;
 }
 
-/* Whether the chunk may be the next of its layer, which is known up to `at`. */
+/* Returns whether the chunk may be the next one of its layer, which is known up
+ * to `at`. */
 static bool
 chunk_fits(const struct lines *lines, const struct chunk *chunk, uint64_t at)
 {
@@ -184,8 +185,8 @@ chunk_fits(const struct lines *lines, const struct chunk *chunk, uint64_t at)
            chunk->body_bytes <= chunk->layer_bytes - chunk->offset;
 }
 
-/* Reads a chunk, which must be of this layer, from *ret_at on. What it leaves
- * out stays zero. */
+/* Reads a chunk, which must be of this layer, from *ret_at on. Lines that it
+ * leaves out stay zero. */
 static enum snapshot_status
 read_chunk(struct lines *lines, struct section *section, uint32_t layer,
            struct chunk *chunk, uint64_t *ret_at)

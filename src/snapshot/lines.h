@@ -7,7 +7,7 @@
 
 #include "snapshot/section.h"
 
-/* The owner sets file and progress, which may be NULL. */
+/* The owner sets file, and progress, which may be NULL. */
 struct lines {
     struct section_file *file;
     struct snapshot_progress *progress;
@@ -15,15 +15,16 @@ struct lines {
 };
 void lines_fini(struct lines *lines);
 
-/* Reads all lines of a filter of codec_new, whose section *section is. On
- * success *section is the last one that was read. *ret_broken: the lines end
- * early, and *section has voids, of which only the head was read. */
+/* Reads all lines of a filter that codec_new has made, and whose section is
+ * *section. On success *section is the last section that was read. *ret_broken
+ * is set if the lines end early: then *section is one of voids, of which only
+ * the head was read. */
 enum snapshot_status lines_read(struct lines *lines, struct bloom *bloom,
                                 struct section *section, bool *ret_broken);
 
-/* Reads the positions of the pieces of a deletable filter, whose section is
- * *section: each from the record's position `first` on. Raises *last to the
- * highest. The filter gets them (bloom_extra.pieces). */
+/* Reads the positions of the pieces of a deletable filter from *section, and
+ * gives them to the filter (bloom_extra.pieces). None may be below `first`, the
+ * position of the record. Raises *last to the highest of them. */
 enum snapshot_status lines_read_pieces(struct lines *lines, struct bloom *bloom,
                                        const struct bloom_env *env,
                                        const struct section *section,

@@ -9,7 +9,7 @@
 #include "journal/group.h"
 #include "snapshot/snapshot_format.h"
 
-/* Whether a group may begin here. */
+/* Returns whether a group may begin here. */
 static bool
 follows(const struct parts *parts, uint64_t position, uint64_t sequence)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Puts the groups of a snapshot's effects together from their parts;
- * snapshot_format.h draws one. Parts are not trusted: a group is as large as it
- * says only once all its bytes have come.
+ * Joins the groups of a snapshot's effects from their parts; snapshot_format.h
+ * draws a part. Parts are not trusted: memory for a group grows only as its
+ * bytes come.
  */
 #pragma once
 
@@ -12,12 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The owner sets position and sequence to those of the begin B, and gaps:
- * groups may be missing. All else begins with zeros. */
+/* The owner sets position and sequence to those of B, where the snapshot
+ * begins, and `gaps` if groups may be missing. All other fields begin with
+ * zeros. */
 struct parts {
     uint64_t position, sequence; /* behind the last whole group */
     bool gaps;
-    /* The open group; bytes 0: none is. */
+    /* The open group; if bytes is 0, no group is open. */
     struct snapshot_effects group;
     uint64_t bytes;
     char *text;
@@ -31,14 +32,15 @@ enum parts_status {
     PARTS_NOMEM
 };
 
-/* Takes the payload of a section, longer than EFFECTS_HEAD_BYTES. */
+/* Takes the payload of a section, which is longer than EFFECTS_HEAD_BYTES. */
 enum parts_status parts_put(struct parts *parts, const uint8_t *payload,
                             size_t len, struct snapshot_effects *ret_group);
 
 /* Forgets an open group. */
 void parts_drop(struct parts *parts);
 
-/* Returns whether the groups that came are all up to this place. */
+/* Returns whether the groups that have come end at this place, and all are
+ * whole. */
 bool parts_end_at(const struct parts *parts, uint64_t position,
                   uint64_t sequence);
 

@@ -31,8 +31,8 @@ struct record_item {
     struct bloom bloom;
 };
 
-/* A thread has its own memo, counts and error; of its file only what the header
- * says is read. */
+/* What a thread needs for making filters: its own memo, counts and error. From
+ * `file` it uses only what the header says. */
 struct maker {
     struct record_parser parser;
     struct section_file file;

@@ -24,11 +24,11 @@ struct record {
     size_t front_bytes;
 };
 
-/* What one thread needs to read records. The owner sets file and begin. */
+/* What a thread needs for reading records. The owner sets file and begin. */
 struct record_parser {
     struct section_file *file;          /* for its errors and databases */
     const struct snapshot_stamp *begin; /* the header's */
-    uint64_t copied_last;               /* the highest of all records */
+    uint64_t copied_last; /* the highest position of all records so far */
     struct codec_memo memo;
 };
 
@@ -39,25 +39,25 @@ struct record_batch {
     size_t buffer_bytes;
     struct record_item *items;
     size_t count;
-    uint64_t first;         /* records before it */
-    _Atomic size_t claimed; /* by the threads, from the first on */
+    uint64_t first;         /* number of records before this section */
+    _Atomic size_t claimed; /* items taken by threads */
     atomic_bool failed;
 };
 
-/* The reader sets the first fields; all else begins with zeros. */
+/* The reader sets the first fields; all other fields begin with zeros. */
 struct records {
-    struct record_parser parser; /* of the reader's thread */
+    struct record_parser parser; /* the parser of the reader's thread */
     const struct bloom_env *env;
     const struct snapshot_visitor *visitor;
     struct crew *crew;
-    struct maker *makers; /* one a thread; NULL before the first section */
-    struct record_batch batches[2]; /* take turns */
+    struct maker *makers;           /* one for each thread; NULL at first */
+    struct record_batch batches[2]; /* used in turn */
     unsigned turn;
-    struct record_batch *making; /* NULL: none */
+    struct record_batch *making; /* being made; or NULL */
 };
 
-/* Checks the record at `at`, of which `left` bytes are there; does not check
- * its lines. old: of version 1 or 2. */
+/* Checks the record at `at`, where `left` bytes are left, all but its lines.
+ * old: the record is of version 1 or 2. */
 enum snapshot_status records_parse(struct record_parser *parser,
                                    const uint8_t *at, size_t left, bool old,
                                    uint64_t offset, struct record *ret_record);
@@ -74,9 +74,9 @@ enum snapshot_status records_show(const struct records *records,
                                   uint64_t offset, struct bloom *bloom);
 
 /* Takes a section of small filters, which is in the file's buffer, and shows
- * those of the section before it. Nothing of a section is shown unless all of
- * it makes sense. Errors are of the first wrong record of both sections. With
- * one thread, or while damage is passed over, it shows this section too. */
+ * the filters of the section before it. A section is shown only if all of it is
+ * valid. An error is about the first wrong record of both sections. With one
+ * thread, or while damage is passed over, this section is shown, too. */
 enum snapshot_status records_take(struct records *records,
                                   const struct section *section);
 
@@ -86,5 +86,5 @@ enum snapshot_status records_settle(struct records *records);
 /* Returns the highest position of a copy among the records that were shown. */
 uint64_t records_copied_last(const struct records *records);
 
-/* Frees all, also what was not shown. */
+/* Frees everything, also filters that were not shown. */
 void records_fini(struct records *records);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Most lines have a bit in their first word, so that one is asked first.
+ * Most lines have a bit in their first word, so that word is tested first.
  */
 #include "snapshot/runs.h"
 

@@ -10,7 +10,7 @@
 
 /* The lines of a piece that are not all zero, as runs. */
 struct runs {
-    uint32_t count, lines; /* lines: of all runs */
+    uint32_t count, lines; /* lines: the sum over all runs */
     struct {
         uint32_t from, to;
     } run[PIECE_LINES / 2];

@@ -15,8 +15,8 @@ enum secret_file {
     SECRET_FILE_WRONG, /* *ret_reason says why, without the file's name */
 };
 
-/* Reads a file whose name is relative to the directory. The bytes are set if it
- * was read, and the reason if it was not. */
+/* Reads a file whose name is relative to the directory. ret_secret is set if
+ * the file was read, ret_reason if it was not. */
 enum secret_file secret_file_read(int dir_fd, const char *name,
                                   uint8_t ret_secret[BLOOM_SECRET_BYTES],
                                   char *ret_reason, size_t reason_size);

@@ -145,8 +145,8 @@ section_reserve(struct section_file *file, size_t bytes)
 
 /* ---- header -------------------------------------------------------------- */
 
-/* Whether this is a name of graphic characters, with nothing but zeros behind
- * it. */
+/* Returns whether this is a name of graphic characters, with nothing but zeros
+ * behind it. */
 static bool
 is_history(const uint8_t *at)
 {

@@ -3,7 +3,8 @@
  * A snapshot file as a row of sections: opens it by its header, reads it
  * section by section, and searches for what is intact behind damage.
  * snapshot_read.c reads what the sections hold; snapshot_format.h draws both.
- * One reader owns it, one thread. A size is believed if the file has the bytes.
+ * One reader, on one thread, owns it. A size is believed if the file has so
+ * many bytes.
  *
  * A source stands for a file that comes as a stream: then offsets must follow
  * one another, there is no search, and sizes are believed as far as the bytes
@@ -24,15 +25,15 @@ enum {
         RECORD_HEAD_BYTES_2 + CODEC_FIXED_BYTES + CODEC_LAYER_BYTES
 };
 
-/* The owner sets fd or source, and error; all else begins with zeros. */
+/* The owner sets fd or source, and error; all other fields begin with zeros. */
 struct section_file {
     int fd;
     const struct snapshot_source *source; /* NULL: a file */
-    struct snapshot_error *error;         /* the last one */
-    uint64_t bytes;        /* of a source: UINT64_MAX until it ends */
-    uint64_t ahead;        /* read ahead was asked up to here */
+    struct snapshot_error *error;         /* the last error */
+    uint64_t bytes;        /* length; of a source UINT64_MAX until it ends */
+    uint64_t ahead;        /* how far reading ahead was requested */
     uint64_t source_bytes; /* bytes read from the source */
-    /* of the header */
+    /* from the header: */
     uint64_t key, keys_announced;
     uint32_t databases;
     uint16_t version; /* the newest version if the header is damaged: that can
@@ -45,12 +46,12 @@ struct section_file {
 };
 
 struct section {
-    uint64_t offset, bytes, next; /* bytes: of the payload */
+    uint64_t offset, bytes, next; /* bytes: the length of the payload */
     uint64_t ordinal, seed;       /* seed: of the payload's hash */
     uint16_t type;                /* enum section_type */
 };
 
-/* Each sets *file->error and returns its status. */
+/* Set *file->error and return its status. */
 enum snapshot_status section_fail(struct section_file *file,
                                   enum snapshot_status status, uint64_t offset,
                                   const char *format, ...)
@@ -64,14 +65,14 @@ enum snapshot_status section_bad_hash(struct section_file *file,
                                       uint64_t offset);
 
 /* Reads and checks the header. Sets bytes, key, keys_announced and databases
- * even if it is damaged: they may help. */
+ * even if the header is damaged, since a salvage may use them. */
 enum snapshot_status section_open(struct section_file *file,
                                   uint8_t *ret_header);
 void
 section_close(struct section_file *file); /* frees the buffer; leaves fd open */
 
-/* Reads bytes. If a file is too short: SNAPSHOT_IO. If a source ends:
- * SNAPSHOT_DAMAGED. */
+/* Reads bytes. Fails with SNAPSHOT_IO if a file is too short, and with
+ * SNAPSHOT_DAMAGED if a source ends too early. */
 enum snapshot_status section_read_bytes(struct section_file *file, void *to,
                                         size_t len, uint64_t offset);
 
@@ -82,13 +83,14 @@ enum snapshot_status section_read_head(struct section_file *file,
                                        uint64_t offset, uint64_t ordinal,
                                        struct section *ret_section);
 
-/* Reads the end section, which the last bytes of the file must be; its payload
- * is in file->buffer then. Not from a source. */
+/* Reads the end section, which must be the last bytes of the file, and its
+ * payload into file->buffer. Not for a source. */
 enum snapshot_status section_read_end(struct section_file *file,
                                       struct section *ret_section);
 
-/* Fills in the stamp of B from an intact header; makes it the stamp of E with
- * the end section, whose payload is in file->buffer. */
+/* section_begin_stamp() fills in the stamp of B from an intact header.
+ * section_end_stamp() turns it into the stamp of E, by the end section, whose
+ * payload is in file->buffer. */
 void section_begin_stamp(const uint8_t *header,
                          struct snapshot_stamp *ret_stamp);
 enum snapshot_status section_end_stamp(struct section_file *file,
@@ -99,15 +101,16 @@ enum snapshot_status section_end_stamp(struct section_file *file,
 enum snapshot_status section_read_payload(struct section_file *file,
                                           const struct section *section);
 
-/* Checks that nothing is at offset or behind it; waits for a source. */
+/* Checks that the file ends at offset; waits for the end of a source. */
 enum snapshot_status section_expect_end(struct section_file *file,
                                         uint64_t offset);
 
-/* Makes file->buffer so large; its old contents are lost. */
+/* Makes file->buffer at least so large; its old contents are lost. */
 bool section_reserve(struct section_file *file, size_t bytes);
 
-/* Finds the first intact section from `at` on, with a number from `ordinal` on,
- * that begins a filter or the end; false if there is none. Uses the buffer,
- * which must have SECTION_SCAN_BYTES + PIECE_BYTES. */
+/* Finds the first intact section at `at` or behind it that has the number
+ * `ordinal` or a higher one, and begins a filter or is the end; false if there
+ * is none. Uses the buffer, which must have SECTION_SCAN_BYTES + PIECE_BYTES.
+ */
 bool section_find(struct section_file *file, uint64_t at, uint64_t ordinal,
                   struct section *ret_section);

@@ -26,10 +26,10 @@ enum { SPARSE_FORM_BYTES = 4 << 10 };
 /* Small writes are gathered, so that each costs no system call of its own. */
 enum { TAIL_BYTES = 4 << 10 };
 
-/* The large filter whose lines come. */
+/* The large filter whose lines are being written. */
 struct large {
     bool open;
-    bool deletable;                   /* its pieces come behind the lines */
+    bool deletable;                   /* deletable: pieces follow the lines */
     uint32_t layers, layer;           /* layer: whose lines come next */
     uint64_t at;                      /* bytes of that layer that have come */
     uint64_t reached;                 /* up to here they are in the file */
@@ -45,7 +45,7 @@ struct snapshot_writer {
     uint64_t writing; /* bytes up to here go to the disk already */
     uint64_t counted_bytes, counted_records; /* already added to progress */
     size_t used;            /* bytes of payload that records or voids use */
-    enum section_type type; /* which of them */
+    enum section_type type; /* the kind of section */
     size_t tail_bytes;      /* bytes in tail */
     struct large large;
     uint8_t head[SECTION_HEAD_BYTES];
@@ -503,7 +503,7 @@ snapshot_put(struct snapshot_writer *writer,
     return writer->error;
 }
 
-/* Whether fewer than half of the lines have a bit. */
+/* Returns whether fewer than half of the lines have a bit. */
 static bool
 is_sparse(const struct bloom *bloom)
 {
@@ -539,9 +539,9 @@ add_large(struct snapshot_writer *writer, const struct snapshot_record *record,
     end_whole(writer);
 }
 
-/* Writes what snapshot_put and snapshot_put_head with its lines write, without
- * another copy. Filters with long names are large ones, since those need no
- * buffer. */
+/* Writes the same as snapshot_put(), or as snapshot_put_head() and its lines,
+ * without another copy. Filters with long names are large ones, since those
+ * need no buffer. */
 int
 snapshot_add(struct snapshot_writer *writer,
              const struct snapshot_record *record, const struct bloom *bloom)

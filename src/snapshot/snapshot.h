@@ -5,9 +5,10 @@
  * format. The caller gives copies: the writer never sees the keyspace, and
  * neither allocates nor locks nor logs.
  *
- * The order is: begin, then keys and voids as they come, then the effects, end.
- * Each call returns 0 or an errno value. After a failure the file is unusable,
- * and all later calls fail too. EOVERFLOW: a record's epoch is too high.
+ * The order of calls is: begin, then keys and voids as they come, then the
+ * effects, then the end. Each call returns 0 or an errno value. After a failure
+ * the file is unusable, and all later calls fail too. EOVERFLOW: a record's
+ * epoch is too high.
  */
 #pragma once
 
@@ -15,32 +16,34 @@
 #include "core/bloom.h"
 #include "snapshot/snapshot_stamp.h"
 
-/* NULL: there is no memory. */
+/* Returns NULL without memory. */
 struct snapshot_writer;
 struct snapshot_writer *snapshot_writer_new(void);
 void snapshot_writer_free(struct snapshot_writer *writer);
 
-/* Begins at B. fd must be empty, and is not synced. progress may be NULL. */
+/* Begins a snapshot at the place B of the log. The file must be empty, and is
+ * not synced. progress may be NULL. */
 MUST_CHECK int snapshot_begin(struct snapshot_writer *writer,
                               const struct snapshot_stamp *begin,
                               uint32_t databases, int fd,
                               struct snapshot_progress *progress);
 
 /* Writes a key with a small filter. form: the head that codec_put_head makes,
- * and behind it all lines as they are in memory, less than
- * SNAPSHOT_DIRECT_BYTES with the name. */
+ * and behind it all lines as they are in memory. Form and name together have
+ * less than SNAPSHOT_DIRECT_BYTES. */
 MUST_CHECK int snapshot_put(struct snapshot_writer *writer,
                             const struct snapshot_record *record,
                             struct slice form);
 
 /* Begins a key with a filter of any size: all its lines follow, in order, in
- * calls of snapshot_put_lines, and then of a deletable filter one call of
- * snapshot_put_pieces; or a snapshot_void of this key ends it. */
+ * calls of snapshot_put_lines, and for a deletable filter then one call of
+ * snapshot_put_pieces. Or a snapshot_void of this key ends it early. */
 MUST_CHECK int snapshot_put_head(struct snapshot_writer *writer,
                                  const struct snapshot_record *record,
                                  struct slice head);
 
-/* Writes the next lines of the key, in pieces of any size of one layer. */
+/* Writes the next lines of the key, in pieces of any size, each of one layer.
+ */
 MUST_CHECK int snapshot_put_lines(struct snapshot_writer *writer,
                                   const void *lines, size_t bytes);
 
@@ -54,16 +57,17 @@ MUST_CHECK int snapshot_add(struct snapshot_writer *writer,
                             const struct snapshot_record *record,
                             const struct bloom *bloom);
 
-/* Says that what the file has of this name, so far, does not count. Of the
- * record db, epoch and name matter. */
+/* Says that the records of this name so far do not count. Of `record`, only db,
+ * epoch and name matter. */
 MUST_CHECK int snapshot_void(struct snapshot_writer *writer,
                              const struct snapshot_record *record);
 
-/* Writes a group of the log. The first begins at B, each where the one before
- * it ended, and the last ends at E. */
+/* Writes a group of the log. The first group begins at B, each further one
+ * where the group before it ended, and the last one ends at E. */
 MUST_CHECK int snapshot_put_effects(struct snapshot_writer *writer,
                                     const struct snapshot_effects *effects);
 
-/* Ends at E: position, sequence, history and keys count. */
+/* Ends the snapshot at the place E of the log. Of `end`, only position,
+ * sequence, history and keys matter. */
 MUST_CHECK int snapshot_end(struct snapshot_writer *writer,
                             const struct snapshot_stamp *end);

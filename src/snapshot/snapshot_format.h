@@ -190,8 +190,8 @@ enum {
 
     DATABASES_MAX = 65535,
     NAME_BYTES_MAX = 512 << 20,
-    /* A section of small filters that lacks one byte to be full, and one more
-     * filter. */
+    /* The most of a section of small filters: it lacks one byte to be full, and
+     * one more filter comes. */
     RECORDS_BYTES_MAX = SNAPSHOT_SECTION_BYTES + SNAPSHOT_DIRECT_BYTES,
     LARGE_BYTES_MAX = RECORD_HEAD_BYTES + NAME_BYTES_MAX + CODEC_HEAD_BYTES_MAX,
     VOIDS_BYTES_MAX = VOID_HEAD_BYTES + NAME_BYTES_MAX,
@@ -201,14 +201,13 @@ enum {
      * fits into a core's own cache. */
     PIECE_BYTES = 256 << 10,
     PIECE_LINES = PIECE_BYTES / BLOOM_LINE_BYTES,
-    /* A chunk with runs, which spans a piece at most: the runs take less than
-     * the zero lines between them would. */
+    /* The most of a chunk with runs. It spans at most a piece, and the runs
+     * take less than the zero lines between them would. */
     SPARSE_BYTES_MAX = CHUNK_HEAD_BYTES + PIECE_BYTES + RUN_BYTES
 };
 
-/* The first four are those of version 1 and 2. A layout that changes gets a
- * type of its own, so that a section is read right even if the header is lost.
- */
+/* The first four are those of versions 1 and 2. A layout that changes gets a
+ * new type, so that a section can be read even if the header is lost. */
 enum section_type {
     SECTION_RECORDS_2 = 1,
     SECTION_LARGE_2 = 2,
@@ -222,7 +221,7 @@ enum section_type {
     SECTION_PIECES = 10
 };
 
-/* The seed for the hash of a section's payload. */
+/* Returns the seed for the hash of a section's payload. */
 static inline uint64_t
 section_seed(const uint8_t *section_head, uint64_t file_key)
 {

@@ -2,7 +2,7 @@
  *
  * Reads the format that snapshot_format.h draws. It checks small filters and
  * voids a section at a time, and then shows them to the visitor. It shows a
- * large filter when all its lines hold, and a group of effects when it is
+ * large filter when all its lines were right, and a group of effects when it is
  * whole.
  */
 #include "snapshot/snapshot_read.h"
@@ -310,7 +310,7 @@ read_effects(struct reader *reader, const struct section *section)
 
 /* ---- the end, and all of it ---------------------------------------------- */
 
-/* Checks what the end says of what stands before it. */
+/* Checks what the end section says about everything before it. */
 static bool
 end_fits(const struct reader *reader, const struct section *section,
          const struct snapshot_stamp *end)

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /* A snapshot that comes as a stream. read fills all of `to`, and waits for it
- * if need be; *ret_len is short at the end of the stream only. Returns 0 or an
- * errno value. */
+ * if need be; *ret_len is less than len only at the end of the stream. Returns
+ * 0 or an errno value. */
 struct snapshot_source {
     int (*read)(void *ctx, void *to, size_t len, size_t *ret_len);
     void *ctx;
@@ -22,7 +22,7 @@ enum snapshot_status {
     SNAPSHOT_SECRET, /* a filter is keyed with a secret that is not known */
     SNAPSHOT_IO,     /* error.error is the errno */
     SNAPSHOT_NOMEM,
-    SNAPSHOT_STOPPED, /* by the visitor */
+    SNAPSHOT_STOPPED, /* the visitor stopped the reading */
 };
 
 /* Where reading failed, and why. text is one English sentence without the
@@ -30,7 +30,7 @@ enum snapshot_status {
 struct snapshot_error {
     enum snapshot_status status;
     int error;
-    uint64_t offset; /* of the wrong section or field */
+    uint64_t offset; /* where the wrong section or field begins */
     uint64_t record; /* number of records before it */
     char text[256];
 };

@@ -13,7 +13,7 @@
 
 struct snapshot_visitor {
     /* Called with the header, if that is intact, before any filter; false stops
-     * the reading, as in all others. All but filter may be NULL. */
+     * the reading, as in all other functions. All but filter may be NULL. */
     bool (*header)(void *ctx, const struct snapshot_stamp *begin,
                    uint32_t databases);
     /* Called before the first filter, with the number that the header
@@ -21,26 +21,26 @@ struct snapshot_visitor {
      * stream, whose length nobody knows. */
     void (*expect)(void *ctx, uint64_t keys);
     /* Called with a filter, made in env. The visitor then owns what the struct
-     * points to, but the struct, which may be moved, ends with the call. If it
-     * stops the reading, it has freed the filter. */
+     * points to. The struct itself is only valid during the call; it may be
+     * moved. If it stops the reading, it has freed the filter. */
     bool (*filter)(void *ctx, const struct snapshot_record *record,
                    struct bloom *bloom);
     /* Called some keys ahead of filter, to prefetch what it will read; hash:
      * key_hash() of the name. */
     void (*soon)(void *ctx, uint64_t hash, uint32_t db);
-    /* Called with a key (db, epoch and name) whose filter, if it was shown,
-     * does not count. */
+    /* Called with a key (db, epoch and name) whose filter does not count, if it
+     * was shown before. */
     bool (*gone)(void *ctx, const struct snapshot_record *record);
     /* Called with each group of effects, behind all keys. */
     bool (*effects)(void *ctx, const struct snapshot_effects *effects);
     /* Called with the stamp of the end, at which the state is complete. */
     bool (*end)(void *ctx, const struct snapshot_stamp *end);
-    /* For salvage; NULL: damage ends the reading. Called for each damaged
-     * stretch [from, to) that was skipped. */
+    /* Called, for a salvage, with each damaged stretch [from, to) that was
+     * skipped. NULL: damage ends the reading. */
     void (*passed_over)(void *ctx, const struct snapshot_error *error,
                         uint64_t from, uint64_t to);
-    /* More than 1: this many threads make small filters in env. The caller's
-     * thread makes all calls, in the order of the file. */
+    /* If it is more than 1, so many threads make small filters in env. The
+     * caller's thread makes all calls, in the order of the file. */
     unsigned threads;
     void *ctx;
 };

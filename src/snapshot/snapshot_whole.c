@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Millions of small filters are spread over the memory, each in three places.
- * So an entry waits until two batches of later ones were seen, while its
- * filter, then its lines, are fetched: PENDING is two batches.
+ * So an entry waits until two batches of later entries were seen; meanwhile its
+ * filter, and then its lines, are fetched. PENDING is two batches.
  */
 #include "snapshot/snapshot_whole.h"
 
@@ -86,7 +86,8 @@ add_pending(struct whole *whole)
     }
 }
 
-/* Nothing changes meanwhile, so the end is where the begin is. */
+/* Nothing changes meanwhile, so the stamp of the end is that of the beginning.
+ */
 int
 snapshot_write(struct snapshot_writer *writer, const struct keyspace *ks,
                const struct snapshot_stamp *stamp, int fd,

@@ -229,7 +229,7 @@ end_copy(struct transfer *transfer, bool good)
     if (copy->take == NULL) {
         return;
     }
-    if (good) { /* so the source has ended, and one block is left at most */
+    if (good) { /* the source has ended: at most one block is left */
         pthread_mutex_lock(&transfer->mutex);
         last = transfer->first;
         transfer->first = transfer->last = NULL;
@@ -270,7 +270,8 @@ read_queue(void *ctx, void *to, size_t len, size_t *ret_len)
 
 /* ---- the thread ---------------------------------------------------------- */
 
-/* A later SELECT of the primary's log would fail with fewer databases here. */
+/* Refuses a snapshot with more databases than there are here: a later SELECT in
+ * the primary's log would fail. */
 static bool
 on_header(void *ctx, const struct snapshot_stamp *begin, uint32_t databases)
 {

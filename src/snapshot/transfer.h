@@ -21,7 +21,7 @@ struct transfer_copy {
     /* Takes over `memory`, which has the bytes, and frees it with mem_free. It
      * may wait, until the transfer is cancelled. */
     void (*take)(void *ctx, void *memory, struct slice bytes);
-    void (*end)(void *ctx, bool good); /* all were read. good: and intact */
+    void (*end)(void *ctx, bool good); /* good: all read, and intact */
     void *ctx;
 };
 
@@ -32,18 +32,18 @@ struct transfer_options {
      * background (keyspace_discard). NULL: the thread, or transfer_free, frees
      * it. */
     struct keyspace *present;
-    const struct bloom_env *env;         /* limited by the machine only */
+    const struct bloom_env *env; /* limited only by the machine's memory */
     const struct completion *completion; /* snapshot/completion.h */
-    const struct walk_part *part; /* that the snapshot is limited to, or NULL */
-    struct transfer_copy copy;    /* zeros: there is none */
-    size_t queue_bytes;           /* transfer_put returns false from here on */
-    /* The queue has room again, or the thread has ended. Called by the thread,
-     * without a lock that loop 0 could hold. */
+    const struct walk_part *part;        /* limit of the snapshot, or NULL */
+    struct transfer_copy copy;           /* zeros: there is none */
+    size_t queue_bytes; /* transfer_put returns false if it has more */
+    /* Called when the queue has room again, or the thread has ended. The thread
+     * calls it, without a lock that loop 0 could hold. */
     void (*poke)(void *ctx);
     void *ctx;
 };
 
-/* NULL: no memory, or no thread. */
+/* Starts the thread. Returns NULL without memory or without a thread. */
 struct transfer *transfer_new(const struct transfer_options *options);
 
 /* Cancels a transfer that runs; the thread stops at the next key or piece of
@@ -52,12 +52,12 @@ struct transfer *transfer_new(const struct transfer_options *options);
 void transfer_free(struct transfer *transfer);
 
 /* Copies the bytes into the queue; drops them after a failure. False: the
- * source should pause until poke was called and transfer_has_room is true. Not
- * after transfer_finish. */
+ * source should pause until poke was called and transfer_has_room is true. Do
+ * not call it after transfer_finish. */
 bool transfer_put(struct transfer *transfer, struct slice bytes);
 bool transfer_has_room(struct transfer *transfer);
 
-/* The source has ended: only now can the snapshot be complete. */
+/* Says that the source has ended: only then can the snapshot be complete. */
 void transfer_finish(struct transfer *transfer);
 
 /* Returns the state. ret_reason: one English sentence, after a failure. */

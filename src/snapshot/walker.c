@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The thread walks, goes through rounds of walking again until there is little
- * left, and waits for loop 0, which ends the walk under the gate. Then it
- * writes the effects from the spool.
+ * The thread walks, walks again in rounds until little is left, and waits for
+ * loop 0, which ends the walk under the gate. Then it writes the effects from
+ * the spool.
  */
 #include "snapshot/walker.h"
 

@@ -46,16 +46,17 @@ struct walker_job {
     /* Nothing changes before the end: B is E, and there are no effects. The
      * caller has raised the gate, as loop 0, or nobody else has the data. */
     bool still;
-    /* Only these keys, with all effects: whoever loads it picks those of the
-     * part (replay/excerpt.h). NULL: all keys. Used until the end. */
+    /* Write only these keys, but all effects: the loader picks the effects of
+     * the part (replay/excerpt.h). NULL: write all keys. `part` must stay valid
+     * until the end. */
     const struct walk_part *part;
-    /* To a file: */
+    /* For a file: */
     int dir_fd;
-    const char *dir;  /* its path: if the directory is no longer there, that is
-                         ESTALE or ENOENT. NULL: not checked */
-    const char *name; /* the final one; <name>.tmp meanwhile. Copied */
-    /* or, if to_pipe, into this end of a pipe, which the walker closes. EPIPE:
-     * the reader is gone. */
+    const char *dir; /* its path; ESTALE or ENOENT if the directory is no longer
+                        there. NULL: not checked */
+    const char *name; /* the final name; <name>.tmp until then. Copied */
+    /* For a pipe, to_pipe is set: the end to write to, which the walker closes.
+     * EPIPE: the reader is gone. */
     bool to_pipe;
     int pipe_fd;
 };
@@ -64,9 +65,10 @@ struct walker_job {
  * process. The thread calls poke when loop 0 should look. */
 struct walker *walker_new(struct keyspace *ks, struct spool *spool,
                           void (*poke)(void *ctx), void *ctx);
-void walker_free(struct walker *walker); /* cancels, and waits */
+void walker_free(struct walker *walker); /* cancels the job, and waits */
 
-/* Begins. Under the raised gate, with the spool's tap set (unless `still`). */
+/* Begins a job. Call it under the raised gate, with the spool's tap set (unless
+ * `still`). */
 void walker_start(struct walker *walker, const struct walker_job *job);
 
 /* Writes a file on the calling thread, and returns when it is done. The job
@@ -94,19 +96,19 @@ void walker_end(struct walker *walker, const struct snapshot_stamp *end);
 void walker_go_on(struct walker *walker);
 
 /* Returns true once, when the thread has ended, with the result: 0 or an errno
- * value: ECANCELED after walker_cancel. Does not wait. If walker_end was not
- * called, walker_drop must follow, under the raised gate. */
+ * value, which is ECANCELED after walker_cancel. Does not wait. If walker_end
+ * was not called, walker_drop must follow, under the raised gate. */
 bool walker_reap(struct walker *walker, int *ret_error);
 bool walker_has_walk(const struct walker *walker);
 void walker_drop(struct walker *walker);
 
-/* Lets the thread end soon; a pipe's reader has gone, or still reads. Any
+/* Makes the thread end soon, if the pipe's reader has gone or still reads. Any
  * thread. */
 void walker_cancel(struct walker *walker);
 
 struct walker_figures {
     uint64_t bytes, keys, keys_total;
-    uint64_t holds, rounds, spool_bytes; /* of the last one, too */
+    uint64_t holds, rounds, spool_bytes; /* also of the last walk */
 };
 void walker_get_figures(struct walker *walker,
                         struct walker_figures *ret_figures);

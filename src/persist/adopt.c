@@ -46,7 +46,8 @@
 
 #include <errno.h>
 
-/* The disk did not take the file. Data that came later is not concerned. */
+/* Notes that the disk did not take the file. Data that came later is not
+ * affected. */
 static void
 note_failure(struct persist *persist, const char *what, int error)
 {
@@ -113,7 +114,7 @@ persist_has_received(const struct persist *persist)
 void
 persist_refuse(struct persist *persist)
 {
-    if (persist->incoming != NULL) { /* not at the end */
+    if (persist->incoming != NULL) { /* it is NULL at the end */
         incoming_cancel(persist->incoming);
     }
 }
@@ -129,7 +130,7 @@ leave_files(struct persist *persist)
         walker_cancel(persist->own.walker);
         persist->step = STEP_ENDING;
     }
-    walker_cancel(persist->synced.walker); /* it ends already */
+    walker_cancel(persist->synced.walker); /* the snapshot is ending already */
 }
 
 /* Lets the log go on from there. With a journal nothing behind that place is
@@ -217,7 +218,7 @@ void
 persist_suspend(struct persist *persist)
 {
     persist->suspended = true;
-    if (walker_has_walk(persist->own.walker)) { /* else all has been copied */
+    if (walker_has_walk(persist->own.walker)) { /* else all is copied */
         full_state_break_off(&persist->own);
     }
     if (walker_has_walk(persist->synced.walker)) {
@@ -272,7 +273,7 @@ replace(struct persist *persist)
     return error == 0 ? file_sync_dir(persist->dir_fd) : error;
 }
 
-/* From the end of this on a start finds the new data. */
+/* Gives the file its name. After that, a start finds the new data. */
 static int
 name_file(const struct persist *persist)
 {
@@ -324,7 +325,7 @@ begin_replace(struct persist *persist, bool from_file)
     task_start(persist->task, run_replace, persist);
 }
 
-/* A journal that holds goes on from here. */
+/* A journal that holds continues from here. */
 void
 adopt_note(struct persist *persist)
 {
@@ -373,7 +374,7 @@ note_stored(struct persist *persist)
     persist->options.hooks.moved(persist->options.hooks.ctx);
 }
 
-/* Data that came meanwhile makes the new base one of the old data. */
+/* If other data has come meanwhile, the new base is one of old data. */
 static void
 end_journals(struct persist *persist)
 {

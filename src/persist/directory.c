@@ -25,7 +25,7 @@ enum { LOCK_TRIES = 50 }; /* half a second in all */
  * written. */
 #define ARRIVAL_SUFFIX ".new"
 
-/* Likewise, and not synced in full: data that arrives. */
+/* The temporary name of arriving data, which may not be synced completely. */
 #define INCOMING_SUFFIX ".arriving"
 
 /* Waits a moment for the lock: a server that was killed holds it until the
@@ -93,7 +93,7 @@ lock_dir(struct persist *persist)
     return error == 0;
 }
 
-/* Whether a snapshot of this name needs a file called `name`. */
+/* Returns whether a snapshot of this name needs a file called `name`. */
 static bool
 is_beside(const char *snapshot, const char *name)
 {
@@ -106,7 +106,7 @@ is_beside(const char *snapshot, const char *name)
             strcmp(name + len, ARRIVAL_SUFFIX ".tmp") == 0);
 }
 
-/* Whether the server has another file of this name. */
+/* Returns whether the server has another file of this name. */
 static bool
 is_taken(const char *name)
 {
@@ -198,7 +198,7 @@ remove_if_there(int dir_fd, const char *name)
     }
 }
 
-/* Whether it is the temporary name of one of the server's files. */
+/* Returns whether it is the temporary name of one of the server's files. */
 static bool
 is_temporary(const char *name)
 {

@@ -13,7 +13,8 @@
 struct conf;
 struct persist;
 
-/* Returns whether names clash that must differ, in one directory. Pure. */
+/* Returns whether two names that must differ, in one directory, are equal.
+ * Pure. */
 bool directory_names_clash(const struct conf *conf, char *ret_reason,
                            size_t reason_size);
 
@@ -24,5 +25,5 @@ bool directory_open(struct persist *persist);
  * uses it (logged). Blocks. */
 int directory_lock(struct persist *persist, int dir_fd, int *ret_fd);
 
-/* False only if there is certainly no such file. */
+/* Returns false only if there is certainly no such file. */
 bool directory_has(int dir_fd, const char *name);

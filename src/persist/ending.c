@@ -18,15 +18,15 @@ has_no_base(const struct journal_status *status)
     return status->building || status->holding;
 }
 
-/* Whether only a new base makes the journal count. */
+/* Returns whether the journal is valid again only with a new base. */
 static bool
 has_fault(const struct journal_status *status)
 {
     return status->faulted || status->holding;
 }
 
-/* Whether the journal must get a base first: without one, or after a fault, a
- * start would not find what was acknowledged. */
+/* Returns whether the journal must first get a base: without one, or after a
+ * fault, a start would not find what was acknowledged. */
 static bool
 needs_base(const struct persist *persist, const struct persist_conf *conf,
            const struct journal_status *status)
@@ -73,8 +73,8 @@ is_needed(const struct persist *persist, const struct persist_conf *conf,
     return persist->step != STEP_BASE || needs_base(persist, conf, status);
 }
 
-/* Whether the files are where a start looks for them: the journal that is
- * synced may have been removed a moment ago. */
+/* Returns whether the files are where a start looks for them: the journal that
+ * is synced may have been removed a moment ago. */
 static bool
 has_files(const struct persist *persist, const struct persist_conf *conf)
 {
@@ -84,8 +84,8 @@ has_files(const struct persist *persist, const struct persist_conf *conf)
            presence_is_sure(persist);
 }
 
-/* Begins the snapshot, and looks whether one that was begun is good. Returns
- * whether it is there, or nobody asked for it. */
+/* Begins the snapshot, or checks whether a begun one has succeeded. Returns
+ * whether it is there, or was not requested. */
 static bool
 has_saved(struct persist *persist)
 {

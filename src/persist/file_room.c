@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { BLOCK_BYTES = 512 /* of st_blocks */ };
+enum { BLOCK_BYTES = 512 /* the unit of st_blocks */ };
 
 static bool
 is_full(int error)
@@ -28,8 +28,8 @@ name_room(const char *name, char ret_room[NAME_MAX + 1])
     return len > NAME_MAX || strlen(name) > 250 ? ENAMETOOLONG : 0;
 }
 
-/* Opens the room, if nothing else has this file: a backup may have a link to
- * what was the file before. */
+/* Opens the room, unless the file has another link: a backup may have linked it
+ * while it was the file in use. */
 static int
 open_room(int dir_fd, const char *room, struct stat *ret_status)
 {
@@ -79,7 +79,7 @@ file_room_make(int dir_fd, const char *name, uint64_t bytes)
     return error != 0 ? error : file_sync_dir(dir_fd);
 }
 
-/* Appends line feeds up to this size. */
+/* Appends line feeds from `from` to `to`. */
 static int
 pad(int fd, uint64_t from, uint64_t to)
 {
@@ -96,8 +96,8 @@ pad(int fd, uint64_t from, uint64_t to)
     return error;
 }
 
-/* After a failed write the room is as good as before, but not after a failed
- * sync. */
+/* Writes the text to the room. After a failed write the room can still be used,
+ * but not after a failed sync. */
 static int
 write_room(int dir_fd, const char *room, struct slice text)
 {
@@ -120,8 +120,8 @@ write_room(int dir_fd, const char *room, struct slice text)
     return error;
 }
 
-/* Without an old file, or on a file system that cannot exchange names, the room
- * is gone afterwards. */
+/* Gives the room the file's name. Without an old file, or on a file system that
+ * cannot exchange names, there is no room afterwards. */
 static int
 give_name(int dir_fd, const char *room, const char *name)
 {

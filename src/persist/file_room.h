@@ -2,7 +2,8 @@
  *
  * A small file that can be replaced on a full disk: `name`.room beside it has
  * blocks reserved, and takes the text when there is no space for a new file.
- * Then both change names, so that the old one is the room of the next text.
+ * Then both files exchange their names, so that the old file is the room for
+ * the next text.
  */
 #pragma once
 
@@ -13,12 +14,12 @@
 
 #define FILE_ROOM_SUFFIX ".room"
 
-/* Makes the room, or makes it larger, so that it takes texts of so many bytes.
- * Returns 0 or errno. */
+/* Creates the room file, or enlarges it, so that it takes texts of so many
+ * bytes. Returns 0 or errno. */
 MUST_CHECK int file_room_make(int dir_fd, const char *name, uint64_t bytes);
 
-/* As file_replace. On a full disk a text that is shorter than an old one has
- * line feeds after it, up to the length of that one: to cut the file would give
- * its blocks away. */
+/* Does what file_replace does. On a full disk, if the text is shorter than the
+ * old one, line feeds follow it up to the old length: truncating the file would
+ * give its blocks away. */
 MUST_CHECK int file_room_replace(int dir_fd, const char *name,
                                  struct slice text, uint64_t bytes);

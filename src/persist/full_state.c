@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * From the begin to the end of a walk the log has a tap, whether or not there
- * is a journal, and with one loop the walk's thread shares the locks.
+ * From the beginning to the end of a walk the log has a tap, whether or not
+ * there is a journal, and with one loop the walk's thread shares the locks.
  */
 #include "persist/full_state.h"
 

@@ -14,7 +14,7 @@
 
 enum {
     QUEUE_BYTES = 16 << 20, /* more: the source waits */
-    WRITING_BYTES = 8 << 20 /* so often the disk is asked to begin */
+    WRITING_BYTES = 8 << 20 /* after so many bytes the disk begins to write */
 };
 
 struct incoming_block {
@@ -170,8 +170,8 @@ drop_blocks(struct incoming *incoming)
     incoming->queued = 0;
 }
 
-/* Under the mutex, so that a block that comes now is dropped, too. Returns
- * whether the file is wanted. */
+/* Settles what becomes of the file, under the mutex, so that a block that comes
+ * now is dropped, too. Returns whether the file is still wanted. */
 static bool
 settle_file(struct incoming *incoming)
 {
@@ -197,7 +197,8 @@ remove_file(void *arg)
     }
 }
 
-/* The directory may be another one meanwhile: then persist finds no file. */
+/* Creates the file. The directory at the path may be another one meanwhile:
+ * then persist will find no file. */
 static int
 create(struct incoming *incoming)
 {
@@ -271,7 +272,7 @@ incoming_cancel(struct incoming *incoming)
     pthread_cond_broadcast(&incoming->moved);
     pthread_mutex_unlock(&incoming->mutex);
     if (stored) {
-        task_wait(incoming->task); /* it is at its last line */
+        task_wait(incoming->task); /* the task is at its last line */
         task_start(incoming->task, remove_file, incoming);
     }
 }

@@ -46,8 +46,8 @@ has_temporary_name(const char *name)
     return len > 4 && strcmp(name + len - 4, ".tmp") == 0;
 }
 
-/* Whether the file is a base, an increment, a manifest, or a temporary file of
- * one. */
+/* Returns whether the file is a base, an increment, a manifest, or a temporary
+ * file of one of these. */
 static bool
 is_ours(const char *name)
 {
@@ -139,8 +139,8 @@ journal_dir_keep(const struct persist *persist, const struct manifest *fresh,
     mem_free(kept);
 }
 
-/* After the manifest is gone some files may stay: the mark, which stays too,
- * says that they are rubbish. */
+/* After the manifest is removed some files may stay. Then the mark stays, too,
+ * and says that they are rubbish. */
 int
 journal_dir_clear(struct persist *persist)
 {
@@ -175,7 +175,7 @@ journal_dir_clear(struct persist *persist)
     return 0;
 }
 
-/* The journal cannot be used, but the operator may want it. */
+/* Keeps a journal that cannot be used: the operator may want it. */
 int
 journal_dir_set_aside(struct persist *persist, const char *why)
 {
@@ -195,7 +195,7 @@ journal_dir_set_aside(struct persist *persist, const char *why)
         log_warn("persist.rewrite", "set a journal aside",
                  "reason=\"%s\" directory=\"%s/%s\"", why, persist->dir, to);
     }
-    return error == ENOENT ? 0 : error; /* it has gone */
+    return error == ENOENT ? 0 : error; /* the journal has gone */
 }
 
 /* Makes the path free after the directory was moved or removed. If the journal

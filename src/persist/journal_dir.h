@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The files of the journal's directory: disk work, no policy. Errors are errno
- * values. A task, or loop 0 at a start.
+ * The files of the journal's directory: disk work without policy. Errors are
+ * errno values. A task calls it, or loop 0 at a start.
  */
 #pragma once
 
@@ -10,22 +10,23 @@
 
 struct persist;
 
-/* Opens or makes the directory at its path, and marks a journal without a
- * manifest as one that is being built. */
+/* Opens or makes the directory at its path. Marks a journal without a manifest
+ * as being built. */
 int journal_dir_open(struct persist *persist);
 
-/* Removes what a kill has left under temporary names, if there is a directory.
- * At a start, also if there will be no journal. */
+/* Removes files with temporary names that a kill has left, if there is a
+ * directory. Called at a start, even if there will be no journal. */
 void journal_dir_tidy(const struct persist *persist);
 
-/* Before this manifest is stored: keeps the increments that it leaves out, from
- * the position that a merge may need (journal/kept.h). Limit 0: none. */
+/* Keeps the increments that this manifest leaves out, from the position
+ * `needed` on, since a merge may need them (journal/kept.h). Call it before the
+ * manifest is stored. Limit 0: keeps none. */
 void journal_dir_keep(const struct persist *persist,
                       const struct manifest *fresh, uint64_t needed,
                       uint64_t limit_bytes);
 
-/* Removes the files that neither this manifest names nor one that may be
- * stored, and that are not kept. */
+/* Removes the files that are not kept, and that no manifest names: neither this
+ * one nor another that may be stored. */
 void journal_dir_clean(const struct persist *persist,
                        const struct manifest *manifest);
 
@@ -33,10 +34,10 @@ void journal_dir_clean(const struct persist *persist,
  * be there. */
 int journal_dir_clear(struct persist *persist);
 
-/* Gives the directory another name, and closes it. */
+/* Gives the directory another name, with `why` in it, and closes it. */
 int journal_dir_set_aside(struct persist *persist, const char *why);
 
-/* Makes an increment with its first line, on the disk. */
+/* Creates an increment with its first line, and syncs it. */
 int journal_dir_make_increment(struct persist *persist, uint64_t number,
                                struct journal_file *ret_file);
 

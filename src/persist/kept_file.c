@@ -28,7 +28,7 @@ struct kept_file {
     /* The task's: the last tickets that it attempted and that it stored. */
     _Atomic uint64_t tried, kept;
     struct retry retry; /* of writes that failed */
-    bool roomless;      /* there should be room, and is none */
+    bool roomless;      /* room_bytes could not be reserved */
 };
 
 /* Reserves blocks for the next text. The disk may be full: then later attempts
@@ -147,7 +147,7 @@ on_attempted(void *ctx)
     pthread_mutex_unlock(&file->mutex);
 }
 
-/* Under the mutex: passes the newest text to the task. Returns its ticket. */
+/* Passes the newest text to the task, under the mutex. Returns its ticket. */
 static uint64_t
 ask_task(struct kept_file *file)
 {

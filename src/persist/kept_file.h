@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A small text file in dir that always has the newest of several states. A
- * thread of its own writes it, and repeats a write that failed; each write
- * replaces the whole file (file_replace). The owner encodes and reads the text.
+ * A small text file in dir, which always gets the newest text. A thread of its
+ * own writes it, and repeats a write that failed; each write replaces the whole
+ * file (file_replace). The owner encodes and reads the text.
  */
 #pragma once
 
@@ -14,13 +14,13 @@ struct kept_file;
 
 struct kept_file_options {
     const char *dir;    /* copied */
-    const char *name;   /* of the file; a constant */
-    const char *thread; /* its name; a constant */
+    const char *name;   /* name of the file; a constant */
+    const char *thread; /* name of the thread; a constant */
     /* Blocks for a text of so many bytes are reserved beside it (name.room), so
-     * that a full disk takes it, too; 0: none. */
+     * that it can be written on a full disk, too; 0: none are reserved. */
     uint64_t room_bytes;
-    /* The events of the log, constants: a write failed; one succeeded after
-     * others had failed. */
+    /* Events for the log, constants: a write has failed; a write has succeeded
+     * after a failure. */
     const char *failed_event, *mended_event;
     /* The thread calls it after each attempt; it may call kept_file_outcome. */
     void (*written)(void *ctx);
@@ -34,12 +34,12 @@ struct kept_file *kept_file_new(const struct kept_file_options *options);
 /* Makes a last attempt if the newest text is not on the disk. NULL is fine. */
 void kept_file_free(struct kept_file *file);
 
-/* Passes a copy of the text to the thread; it replaces an older one that is not
- * written yet. Returns a ticket. Any thread, waits for no disk. */
+/* Passes a copy of the text to the thread; it replaces an older text that is
+ * not written yet. Returns a ticket. Any thread, waits for no disk. */
 uint64_t kept_file_write(struct kept_file *file, struct slice text);
 
-/* Likewise passes the newest text once more: dir was lost, and is another one
- * now. Without a text there is nothing to write: 0. */
+/* Passes the newest text once more, since dir was lost and is another directory
+ * now. Returns a ticket; 0 if there is no text to write. */
 uint64_t kept_file_write_again(struct kept_file *file);
 
 /* Returns 1 if this text or a newer one is on the disk, -1 if the attempt

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The thread has a descriptor of the data directory of its own, since the
- * server may open another one meanwhile.
+ * The thread has its own descriptor of the data directory, since the server may
+ * open another one meanwhile.
  */
 #include "persist/learn.h"
 
@@ -25,7 +25,8 @@ write_secret(void *arg)
     return NULL;
 }
 
-/* A server that saves nothing needs no directory that it can write to. */
+/* Returns whether the secret need not be stored: a server that saves nothing
+ * need not be able to write to its directory. */
 static bool
 may_forget(const struct persist *persist, int error)
 {

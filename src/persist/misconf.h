@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * When a server refuses writes and PING because its disk does not keep what it
- * should (-MISCONF): replies have waited for the journal for misconf-after, or
- * a snapshot has failed and stop-writes-on-bgsave-error is set. Loop 0.
+ * Decides when the server refuses writes and PING because its disk does not
+ * store what it should (-MISCONF): replies have waited for the journal for
+ * misconf-after, or a snapshot has failed and stop-writes-on-bgsave-error is
+ * set. Loop 0.
  */
 #pragma once
 
@@ -12,12 +13,12 @@ struct journal_status;
 struct persist;
 struct persist_conf;
 
-/* Returns whether replies have waited too long: for a base of a journal that
- * failed, or of other data, or for a disk that does not return from a write or
- * a sync. */
+/* Returns whether replies have waited too long: for a base after a fault of the
+ * journal, for a base of other data, or for a write or a sync that does not
+ * return. */
 bool misconf_is_stuck(const struct persist_conf *conf,
                       const struct journal_status *status);
 
-/* Begins or ends the refusal. */
+/* Begins or ends the refusal, as is right now. */
 void misconf_update(struct persist *persist, const struct persist_conf *conf,
                     const struct journal_status *status);

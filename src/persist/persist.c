@@ -287,7 +287,7 @@ persist_begin(struct persist *persist)
     place_set(persist);
     gate_lower(persist->gate, 0);
     persist->save.changes_saved = metric_sum(METRIC_CHANGES);
-    persist->files.manifest = found->manifest; /* also if it is stale */
+    persist->files.manifest = found->manifest; /* even if it is stale */
     persist->files.next_number = rewrite_next_number(&found->manifest);
     if (!presence_check_start(persist, read_conf(persist).save.count > 0) ||
         !rewrite_set_aside(persist, journals) ||
@@ -304,8 +304,8 @@ persist_begin(struct persist *persist)
 
 /* ---- the journal --------------------------------------------------------- */
 
-/* The first line of the increment is no growth: without this, an idle server
- * with low limits would rewrite for ever. */
+/* Does not count the first line of the increment as growth: otherwise an idle
+ * server with low limits would rewrite for ever. */
 static bool
 has_grown(const struct persist *persist, const struct persist_conf *conf,
           const struct journal_status *status)
@@ -409,8 +409,8 @@ end_walk(struct persist *persist)
     gate_lower(persist->gate, 0);
 }
 
-/* Returns whether the files of a rewrite are no longer those of this data: it
- * was dropped or replaced, or the files are gone. */
+/* Returns whether the files of a rewrite no longer belong to this data: the
+ * data was dropped or replaced, or the files are gone. */
 static bool
 is_outdated(const struct persist *persist)
 {
@@ -466,8 +466,8 @@ log_fault(struct persist *persist, const struct journal_status *status)
     persist->fault_seen = status->faulted;
 }
 
-/* Whether a base that is being written would not help any more. Until the
- * journal has turned, a rebase is of a file that is suspect. */
+/* Returns whether the base that is being written is of no use any more. Until
+ * the journal has turned, a rebase replaces a suspect file. */
 static bool
 is_futile(const struct persist *persist, const struct persist_conf *conf,
           const struct journal_status *status)
@@ -501,8 +501,8 @@ break_off(struct persist *persist, const struct persist_conf *conf,
     }
 }
 
-/* Begins a step of our own. Data from another server comes first, if it may be
- * tried: until the disk has it, no other file is touched. */
+/* Begins a step of our own. Data from another server comes first, if an attempt
+ * is due: until it is on the disk, no other file is touched. */
 static void
 begin_own(struct persist *persist, const struct persist_conf *conf,
           const struct journal_status *status)
@@ -515,9 +515,9 @@ begin_own(struct persist *persist, const struct persist_conf *conf,
     }
 }
 
-/* What needs all of persist waits for a snapshot for replicas. Slots are given
- * away also while the journal cannot be written: their new owner has them on
- * its disk. */
+/* Begins or ends a snapshot for replicas. Work that needs all of persist waits
+ * for it. Slots are given away even while the journal cannot be written, since
+ * their new owner has them on its disk. */
 static void
 choose_sync(struct persist *persist, const struct journal_status *status)
 {
@@ -555,8 +555,8 @@ choose(struct persist *persist, const struct persist_conf *conf,
     }
 }
 
-/* The last part of a tick: a client that learns that a save failed finds it in
- * INFO, and writes are refused already. */
+/* Publishes outcomes at the end of a tick: when a client learns that a save has
+ * failed, INFO shows it, and writes are refused already. */
 static void
 publish_outcomes(struct persist *persist)
 {

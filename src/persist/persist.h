@@ -25,12 +25,12 @@ void persist_free(struct persist *persist);
 /* Opens dir and locks it. False: the reason was logged. */
 bool persist_open(struct persist *persist);
 
-/* Whether persist_open or persist_load failed because of the files: they are
- * damaged, cannot be read, or need a newer server, another secret or more
- * memory. Nothing was changed, and the next start would find the same. */
+/* Returns whether persist_open or persist_load has failed because of the files:
+ * they are damaged, cannot be read, or need a newer server, another secret or
+ * more memory. Nothing was changed, and the next start would find the same. */
 bool persist_refuses_data(const struct persist *persist);
 
-/* Its path, absolute. After persist_open. */
+/* Returns the absolute path of dir. Call it after persist_open. */
 const char *persist_dir(const struct persist *persist);
 
 /* Loads the data, on the calling thread, which owns the keyspace meanwhile.
@@ -38,20 +38,21 @@ const char *persist_dir(const struct persist *persist);
  * recover.h. */
 bool persist_load(struct persist *persist, const struct recover_replay *replay);
 
-/* After the load, on loop 0, outside the gate: starts the journal if it is on.
- * False: the reason was logged. */
+/* Starts the journal if it is on. Call it after the load, on loop 0, outside
+ * the gate. False: the reason was logged. */
 bool persist_begin(struct persist *persist);
 
 /* ---- loop 0 -------------------------------------------------------------- */
 
-/* Every 100 ms, and after poke. Outside the gate. */
+/* Takes the next steps. Call it every 100 ms and after poke, outside the gate.
+ */
 void persist_tick(struct persist *persist);
 
-/* What clients wait with at present. */
+/* Returns which commands must wait at present. */
 enum persist_parks persist_parks(const struct persist *persist);
 
-/* Copies the options in force. Under the raised gate; for the first time when
- * the hooks can be called, before the load. */
+/* Copies the options in force. Called under the raised gate; the first time
+ * before the load, when the hooks can already be called. */
 void persist_apply_conf(struct persist *persist);
 
 /* Ends the threads: no hook is called any more. Figures can still be read. */
@@ -61,12 +62,13 @@ void persist_halt(struct persist *persist);
 
 struct journal *persist_journal(struct persist *persist);
 
-/* Asks for work that begins after now; the ticket tells about it. */
+/* Requests work that begins after this call. persist_outcome tells by the
+ * ticket whether it is done. */
 uint64_t persist_ask(struct persist *persist, enum persist_request what);
 enum persist_outcome persist_outcome(const struct persist *persist,
                                      enum persist_request what,
                                      uint64_t ticket);
 
-/* True: answer replies that wait for a position with ERR_MISCONF_UNKNOWN
- * instead. */
+/* Returns a flag. While it is true, replies that wait for a position are
+ * replaced by ERR_MISCONF_UNKNOWN. */
 const atomic_bool *persist_gives_up(const struct persist *persist);

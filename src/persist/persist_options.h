@@ -10,12 +10,13 @@
 struct completion;
 struct journal;
 
-/* What clients have to wait with, until the walk of a full state has ended or
- * caught up. */
+/* Which commands must wait until the walk of a full state has ended or caught
+ * up. */
 enum persist_parks {
     PARKS_NOTHING,
-    PARKS_REMAKES, /* commands that it would have to follow: CMD_REMAKES */
-    PARKS_WRITES   /* all that the spool would have to keep */
+    PARKS_REMAKES, /* commands that change a whole filter, which the walk must
+                      copy again: CMD_REMAKES */
+    PARKS_WRITES   /* all writes, since the spool would have to keep them */
 };
 
 struct persist_hooks {
@@ -24,13 +25,13 @@ struct persist_hooks {
     /* Loops should look at released positions and waiting connections. Any
      * thread. */
     void (*moved)(void *ctx);
-    /* Effects go to this journal from now on; NULL: nowhere. Under the raised
-     * gate. */
+    /* Effects go to this journal from now on; NULL: they go nowhere. Under the
+     * raised gate. */
     void (*journaling)(void *ctx, struct journal *journal);
     /* Writes, and PING, are refused with these errors from now on (OK: they are
-     * not). Loop 0. */
+     * not refused). Loop 0. */
     void (*refusal)(void *ctx, enum err writes, enum err ping);
-    /* This waits from now on. Loop 0, under the raised gate. */
+    /* From now on these commands wait. Loop 0, under the raised gate. */
     void (*parks)(void *ctx, enum persist_parks parks);
     /* All data was dropped and loaded again: client caches may be wrong. Loop
      * 0, under the raised gate. May be NULL. */
@@ -39,34 +40,36 @@ struct persist_hooks {
      * files of other modules there must be written again. Loop 0. May be NULL.
      */
     void (*moved_in)(void *ctx);
-    /* It has the data, too: files that say so must be written again. Loop 0.
-     * May be NULL. */
+    /* The new data directory has the data now, too: files of other modules that
+     * say so must be written again. Loop 0. May be NULL. */
     void (*refilled)(void *ctx);
-    /* The tap received something: journal_hooks. Any loop. */
+    /* The tap has received something: see struct journal_hooks. Any loop. */
     void (*tapped)(void *ctx);
     void *ctx;
 };
 
-/* For who asks for snapshots (persist_ask_sync); else all are NULL. */
+/* Hooks for the code that requests snapshots (persist_ask_sync); all NULL if
+ * there is none. */
 struct persist_sync_hooks {
     /* The snapshot of persist_ask_sync is being written. It can be read from
-     * fd, a pipe that the hook now owns, and is the state at this place or a
-     * later one. Or fd is -1: it could not begin (error). Loop 0, outside the
-     * gate. */
+     * fd, a pipe that the hook now owns, and will be the state at this place or
+     * a later one. If fd is -1, it could not begin, because of `error`. Loop 0,
+     * outside the gate. */
     void (*began)(void *ctx, int fd, int error, uint64_t position,
                   uint64_t sequence);
     /* That snapshot is the state at this place: its end is being written. Loop
      * 0, under the raised gate. */
     void (*reached)(void *ctx, uint64_t position, uint64_t sequence);
-    /* That snapshot has ended: 0, and the writing end of the pipe is closed. Or
-     * an error of persist/full_state.h: the pipe is of no use, and the hook
-     * closes it. Loop 0. */
+    /* That snapshot has ended. error is 0: the writing end of the pipe is
+     * closed. Else it is an error of persist/full_state.h: the pipe is useless,
+     * and the hook closes it. Loop 0. */
     void (*ended)(void *ctx, int error);
     void *ctx;
 };
 
 struct persist_options {
-    const struct conf *conf; /* read under the gate's protection only */
+    const struct conf *conf; /* read only inside a section of the gate, or with
+                                the gate raised */
     struct keyspace *keyspace;
     const char *run_id;
     const struct completion *completion; /* snapshot/completion.h */
@@ -77,19 +80,20 @@ struct persist_options {
 /* How to end (persist_end). */
 struct persist_end {
     bool save;  /* by SHUTDOWN SAVE or the rules */
-    bool force; /* errors do not matter */
+    bool force; /* end even after errors */
 };
 
 enum persist_ending_state {
-    PERSIST_SERVES, /* it does not end */
+    PERSIST_SERVES, /* the server does not end */
     PERSIST_ENDS,
-    PERSIST_ENDED, /* all that is asked for is on the disk, or it is forced */
+    PERSIST_ENDED, /* all that was asked for is on the disk, or the end is
+                      forced */
     PERSIST_END_FAILED
 };
 
 /* What a forced end leaves behind. */
 struct persist_missing {
-    bool no_base;                             /* the journal has none yet */
+    bool no_base;                             /* the journal has no base yet */
     bool no_save;                             /* the snapshot failed */
     uint64_t unsynced_bytes, unwritten_bytes; /* of the journal */
 };

@@ -47,7 +47,7 @@ enum persist_step {
     STEP_REOPEN,  /* a task opens the data directory again */
 };
 
-/* A copy of the options in force; under the mutex. */
+/* A copy of the options in force, which the mutex guards. */
 struct persist_conf {
     struct conf_save save;
     bool appendonly, stop_writes, syncs; /* syncs: appendfsync is not "no" */
@@ -64,7 +64,7 @@ struct persist_load {
     struct snapshot_progress progress; /* any thread */
     _Atomic uint64_t total_bytes, started_ms, started_ns;
     atomic_bool loading;
-    bool refused; /* persist_refuses_data */
+    bool refused; /* what persist_refuses_data returns */
 };
 
 /* The log. Changes under the raised gate. Without a journal and a tap its
@@ -72,14 +72,14 @@ struct persist_load {
 struct persist_log {
     uint64_t idle_position, idle_sequence;
     int64_t idle_changes;
-    bool tapped;     /* for replicas */
-    unsigned walked; /* for so many walks */
+    bool tapped;     /* there is a tap for replicas */
+    unsigned walked; /* taps for so many walks */
     struct history history;
     bool unrecorded; /* the history began while there was no log to record it */
-    struct stage stage; /* for recording it */
+    struct stage stage; /* for recording a history */
 };
 
-/* A place of a history. */
+/* A position in a history. */
 struct persist_point {
     char history[HISTORY_ID_CHARS + 1];
     uint64_t position;
@@ -90,22 +90,22 @@ struct persist_save {
     struct retry retry;
     _Atomic int64_t changes_saved; /* any thread reads it */
     int64_t changes_written;       /* in the snapshot being written */
-    struct persist_point written;  /* likewise */
-    struct persist_point stored;   /* of the last snapshot on the disk */
+    struct persist_point written;  /* where the snapshot being written stands */
+    struct persist_point stored;   /* that of the newest snapshot */
     uint64_t last_ms;
 };
 
-/* How sure it is which manifest a start would find. */
+/* Which manifest a start would find, as far as it is known. */
 enum manifest_doubt {
     DOUBT_NONE, /* the one that was stored last */
-    DOUBT_ONE,  /* that one, or `doubtful`: the files of both stay */
+    DOUBT_ONE,  /* the last one, or `doubtful`: the files of both stay */
     DOUBT_MANY  /* one of more than two: no file is removed */
 };
 
 /* The journal's files. The task thread uses them during PREPARE and COMMIT. */
 struct persist_files {
     struct manifest manifest; /* the last one known to be stored */
-    bool has_manifest;        /* and it is the running journal's */
+    bool has_manifest;        /* the manifest is that of the running journal */
     enum manifest_doubt doubt;
     struct manifest doubtful;
     uint64_t next_number;
@@ -113,19 +113,19 @@ struct persist_files {
     uint64_t old_bytes; /* of increments before the one being written */
 };
 
-/* One rewrite; the task thread owns it during PREPARE and COMMIT. */
+/* A rewrite. The task thread owns the struct during PREPARE and COMMIT. */
 struct persist_rewrite {
     enum journal_target how;
-    uint64_t arrived;            /* of persist_adopted, when it began */
-    uint64_t losses;             /* of persist_presence, when it began */
-    uint64_t number;             /* of the new base and increment */
+    uint64_t arrived; /* the value in persist_adopted when it began */
+    uint64_t losses;  /* the value in persist_presence when it began */
+    uint64_t number;  /* of the new base and increment */
     uint64_t position, sequence; /* of the base */
     struct journal_file file;
     struct manifest manifest; /* to be stored, or stored */
     bool keep_manifest; /* PREPARE stores none: nothing relies on the file */
-    uint64_t needed, limit_bytes; /* journal_dir_keep: of persist_keep_log */
+    uint64_t needed, limit_bytes; /* from persist_keep_log */
     int error;
-    bool doubtful; /* the manifest may have been stored, with an error */
+    bool doubtful; /* storing the manifest has failed, but it may be there */
     uint64_t base_bytes;
 };
 
@@ -144,75 +144,77 @@ struct persist_sync {
     bool open;   /* begun: options.sync.ended is due at its end */
     bool ending; /* it was broken off, and has not ended yet */
     uint64_t started_ns;
-    bool limited; /* the one that is asked for: to these */
+    bool limited; /* the requested one is limited to wanted_slots */
     struct slot_set wanted_slots;
-    struct slot_set slots; /* of the one that was begun, and their part */
+    struct slot_set slots; /* of the running snapshot, and its part */
     struct walk_part part;
 };
 
-/* Counts arrivals of data from another server: all of them, those in the
- * file that is to be put in place, and those in the one on the disk. */
+/* The arrivals of data from another server, as counts: `arrived` so far,
+ * `written` in the file that is to get its final name, `stored` in the file on
+ * the disk. */
 struct persist_adopted {
     uint64_t arrived, written, stored;
-    bool has_file; /* the last arrival's file is there, not in place yet */
-    bool failed;   /* something of it has failed */
-    uint64_t position, sequence; /* of that file, or of the snapshot */
+    bool has_file; /* the file of the last arrival is there, without its final
+                      name */
+    bool failed;   /* a step of the adoption has failed */
+    uint64_t position, sequence; /* the place of the file or snapshot */
     struct persist_point point;  /* of that file, and how many changes it has */
     int64_t changes;
-    bool from_file; /* the task's: it takes that file, */
-    bool journals;  /* which also becomes a base */
-    int error;      /* of putting it in place */
+    bool from_file; /* the task's: it takes that file */
+    bool journals;  /* the task's: the file also becomes a base */
+    int error;      /* of giving it its final name */
 };
 
 /* presence.c: whether the files are where they should be. */
 struct persist_presence {
-    struct task *task; /* looks; it owns the fields up to available then */
+    struct task *task; /* owns the fields up to available */
     struct file_identity dir, lock, journal;
     struct manifest manifest;
     bool asks_journal, asks_files;
-    int dir_error, journal_error; /* what it found: 0, ENOENT, ... */
+    int dir_error, journal_error; /* what the task found: 0, ENOENT, ... */
     uint64_t available;           /* bytes of the file system of dir */
     bool looking;
-    uint64_t number; /* next_number, when it began */
+    uint64_t number; /* next_number when the look began */
     uint64_t next_ns;
     bool sure;       /* a look that began after presence_look_anew was good */
     bool anew;       /* the look under way began before that */
-    uint64_t losses; /* of journals */
-    /* A data directory that is gone: */
+    uint64_t losses; /* how often the journal was lost */
+    /* When the data directory is gone: */
     int lost_error;
     struct retry retry;
-    int new_fd, new_lock_fd, reopen_error; /* the task's */
+    int new_fd, new_lock_fd, reopen_error; /* set by the task */
     bool saves;   /* there are save rules: a new directory gets a snapshot */
-    bool refills; /* until the data is in the new directory */
-    uint64_t refill_ticket; /* of the snapshot; 0: the journal has the data */
+    bool refills; /* the data is not in the new directory yet */
+    uint64_t refill_ticket; /* of the snapshot; 0: the journal */
 };
 
-/* A secret of another server that is written (persist/learn.c). */
+/* A secret of another server that is being written (persist/learn.c). */
 struct persist_learning {
     pthread_t thread;
     atomic_int state;
-    int dir_fd, error; /* the thread's until it is done */
+    int dir_fd, error; /* the thread owns them until it is done */
     uint8_t secret[BLOOM_SECRET_BYTES];
     uint64_t fingerprint;
 };
 
-/* The secret of keyed filters, of a server whose dir has it (own). */
+/* The secret of keyed filters, if the server's dir has it (own). */
 struct persist_secret {
     bool own;
     uint8_t bytes[BLOOM_SECRET_BYTES];
 };
 
-/* ending.c: the server ends. */
+/* The end of the server (ending.c). */
 struct persist_ending {
     enum persist_ending_state state;
     struct persist_end how;
-    bool saving, saved;       /* the last snapshot: begun, on the disk */
-    uint64_t saves, failures; /* when it was begun */
-    bool complete;            /* all is on the disk that should be */
+    bool saving, saved;       /* the last snapshot has begun; is on the disk */
+    uint64_t saves, failures; /* the counts when it was begun */
+    bool complete; /* everything that should be on the disk is there */
 };
 
-/* More than 30 fields: each part above has one owner, and the rest is what all
- * steps use. NOLINTNEXTLINE(*Padding): grouped by use, there is one */
+/* The struct has more than 30 fields: each part above has one owner, and all
+ * steps use the rest. NOLINTNEXTLINE(*Padding): grouped by use, there is one */
 struct persist {
     struct persist_options options;
     struct gate *gate;
@@ -220,19 +222,19 @@ struct persist {
     struct full_state own;    /* snapshots, and bases of the journal */
     struct full_state synced; /* snapshots for replicas */
     uint64_t spool_limit;     /* bytes in memory */
-    bool spool_waits;         /* not: it fails at its limit */
+    bool spool_waits;         /* at its limit writes wait; else it fails */
     struct task *task;
     struct incoming *incoming;
 
     char *dir, *journal_dir, *journal_name, *snapshot_name;
-    char *arrival_name;  /* of the snapshot that is to replace everything */
-    char *incoming_name; /* of data while it arrives */
+    char *arrival_name;  /* name of the snapshot that will replace everything */
+    char *incoming_name; /* name of the file of arriving data */
     int dir_fd, journal_fd, lock_fd; /* -1: not open */
 
     enum persist_step step;
     uint64_t step_started_ns;
-    bool fault_seen;                   /* and logged */
-    uint64_t needed, needed_max_bytes; /* persist_keep_log */
+    bool fault_seen;                   /* the fault was seen, and logged */
+    uint64_t needed, needed_max_bytes; /* as persist_keep_log was told */
     bool suspended; /* the data was dropped: persist_suspend */
     struct persist_load load;
     struct persist_log log;
@@ -250,7 +252,7 @@ struct persist {
 
     struct requests requests[PERSIST_REQUESTS]; /* any thread */
     atomic_bool gives_up;
-    enum err refused_writes; /* as the hook was called with */
+    enum err refused_writes; /* the error with which the hook was last called */
 
     pthread_mutex_t mutex; /* guards what follows, for other threads */
     struct persist_conf conf;

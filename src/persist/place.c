@@ -26,7 +26,7 @@ place_is_logged(const struct persist *persist)
     return status.on || persist->log.tapped || persist->log.walked > 0;
 }
 
-/* metric_sum_ever, since a reset of counters must not take the position back.
+/* Uses metric_sum_ever, since a reset of counters must not lower the position.
  */
 static int64_t
 count_changes(void)
@@ -64,7 +64,7 @@ place_point(struct persist *persist)
     return point;
 }
 
-/* A snapshot counts also while there is a journal, which may have begun later.
+/* A snapshot counts even while there is a journal, which may have begun later.
  */
 bool
 persist_stored(const struct persist *persist, uint64_t *ret_position)
@@ -155,7 +155,7 @@ continue_history(struct persist *persist, const char *id)
     history_go_on(&persist->log.history, id, position);
 }
 
-/* A promotion right behind a full synchronization. */
+/* Logs that a promotion came right after a full synchronization. */
 static void
 log_holding(const struct persist *persist)
 {

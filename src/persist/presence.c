@@ -50,9 +50,9 @@ look_for_file(const struct persist *persist, const char *name)
     return faccessat(AT_FDCWD, path, F_OK, 0) == 0 ? 0 : only_absence(errno);
 }
 
-/* Whether the lock is at its place. Without it another server could use the
- * directory; and who removes all files may leave the directory itself, if the
- * server makes one meanwhile. */
+/* Checks whether the lock file is in its place. Without it another server could
+ * use the directory. A removal of all files may also leave the directory
+ * itself, if the server creates a file meanwhile. */
 static int
 look_for_lock(const struct persist *persist, const struct file_identity *lock)
 {
@@ -80,8 +80,8 @@ look_for_files(const struct persist *persist, const struct manifest *manifest)
     return error;
 }
 
-/* The task. It uses what was copied when it started, and no descriptor, since
- * another task may close that. */
+/* Looks, as a task. It uses what was copied when it started, and no descriptor,
+ * since another task may close one. */
 static void
 look_at_dir(void *arg)
 {
@@ -136,8 +136,8 @@ lose_dir(struct persist *persist, int error)
     }
 }
 
-/* Whether the answer is about the present files: nothing was begun meanwhile.
- */
+/* Returns whether the answer is about the present files: nothing was begun
+ * meanwhile. */
 static bool
 is_answer_to_now(const struct persist *persist)
 {
@@ -188,7 +188,7 @@ presence_is_sure(const struct persist *persist)
            (persist->presence.sure && !presence_is_lost(persist));
 }
 
-/* Not while a task makes or removes files. */
+/* Returns whether it may look: not while a task makes or removes files. */
 static bool
 may_look(const struct persist *persist)
 {
@@ -257,7 +257,7 @@ reopen(void *arg)
         presence->reopen_error = look_for_lock(persist, &lock);
     }
     if (only_absence(presence->reopen_error) == 0) {
-        return; /* it is back */
+        return; /* the directory is back */
     }
     presence->reopen_error =
         file_open_dir(persist->dir, true, &presence->new_fd);

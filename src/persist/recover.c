@@ -25,7 +25,7 @@
 
 enum { PATH_BYTES = 512 };
 
-/* A snapshot file: the one in dir, or the journal's base. */
+/* A file with a snapshot: the one in dir, or the journal's base. */
 struct image {
     int fd; /* -1: there is none */
     uint64_t bytes;
@@ -219,7 +219,7 @@ map_increment(struct run *run, uint32_t index)
                       "bloomery-check verify %s.",
                       path, run->options->journal_dir);
     }
-    if (error == 0) { /* behind what is closed is nothing of it */
+    if (error == 0) { /* nothing behind the closed part counts */
         error = file_read_and_map(
             fd, increment->closed ? (size_t)increment->bytes : SIZE_MAX,
             &file->data, &offset);
@@ -310,7 +310,7 @@ verify(struct run *run)
 
 /* ---- loading ------------------------------------------------------------- */
 
-/* In place of insert_filter, to check only. */
+/* Replaces insert_filter, for a check only. */
 static bool
 look_at(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
 {
@@ -378,8 +378,8 @@ begin_history(struct run *run, const char *id)
     }
 }
 
-/* Ignores ids that the log recorded: they continued a history that is not
- * known. */
+/* Drops the history that the log recorded, since it continues an unknown one.
+ */
 static void
 forget_history(const struct run *run)
 {
@@ -453,8 +453,9 @@ replay_increment(struct run *run, uint32_t index)
     return true;
 }
 
-/* Every increment now ends where it was valid. One without groups is kept as
- * well: as long as the manifest names it, no other file may have its number. */
+/* Every increment now ends where it was valid. An increment without groups is
+ * kept as well: as long as the manifest names it, no other file may have its
+ * number. */
 static void
 close_increments(struct run *run)
 {
@@ -543,7 +544,8 @@ load(struct run *run)
     result->has_snapshot = has_snapshot;
     result->snapshot = run->snapshot.stamp;
     result->journal_position = run->verified.position;
-    /* At equal positions they are the same state, and the journal goes on. */
+    /* At equal positions both are the same state, and the journal can be
+     * continued. */
     if (run->has_journal &&
         (!has_snapshot ||
          run->verified.position >= run->snapshot.stamp.position)) {

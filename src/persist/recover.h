@@ -14,9 +14,9 @@
 #include "keyspace/keyspace.h"
 #include "snapshot/snapshot_stamp.h"
 
-/* Executes all commands of a group, RESP one after the other, ignoring limits,
- * defaults and the clock. False: one of them is no command, or failed, and
- * ret_reason says so. */
+/* How groups of the journal are executed. `group` executes all commands of a
+ * group, which is RESP, without regard to limits, defaults and the clock.
+ * False: one of them is no command, or has failed, and ret_reason says so. */
 struct recover_replay {
     bool (*group)(void *ctx, struct slice commands, char *ret_reason,
                   size_t reason_size);
@@ -24,8 +24,8 @@ struct recover_replay {
 };
 
 struct recover_options {
-    int dir_fd;     /* of dir */
-    int journal_fd; /* of its journal directory; -1: there is none */
+    int dir_fd;     /* the open dir */
+    int journal_fd; /* the open journal directory; -1: there is none */
     const char *snapshot_name;
     const char *dir, *journal_dir; /* for messages */
     struct keyspace *keyspace;
@@ -38,7 +38,7 @@ struct recover_options {
      * server's: it gets a random id and no past. May be NULL. */
     struct history *history;
     uint64_t *position;
-    struct snapshot_progress *progress; /* its bytes are of all files */
+    struct snapshot_progress *progress; /* its bytes count in all files */
     _Atomic uint64_t *total_bytes;
 };
 
@@ -54,9 +54,9 @@ struct recover_result {
     uint64_t journal_position; /* the end of a journal, loaded or not */
     uint64_t keys, groups;
     /* The journal's manifest, if it was loaded. All increments are closed at
-     * the end of what is valid, also those with nothing but the first line, so
-     * that their numbers are not used again. They are not synced: after a kill
-     * their bytes may be in the page cache only. */
+     * the end of their valid part, even those with nothing but the first line,
+     * so that their numbers are not used again. They are not synced: after a
+     * kill their bytes may be in the page cache only. */
     struct manifest manifest;
     bool has_manifest;
     char cut[400]; /* the end that was cut off, or "" */
@@ -64,9 +64,9 @@ struct recover_result {
 
 /* Loads the newest state. A journal that cannot be loaded is refused even if
  * there is a snapshot, and the other way round: the operator decides which of
- * them is wanted, by moving the other one away. Of a snapshot behind the
- * journal only the header is read. At equal positions the journal is loaded:
- * every change of the keyspace without the journal moves the position.
+ * them is wanted, by moving the other one away. If the snapshot is older than
+ * the journal, only its header is read. At equal positions the journal is
+ * loaded: every change of the keyspace without the journal moves the position.
  *
  * So positions alone decide, although a directory sees many histories: each
  * continues from a place of the one before it, and positions rise through all

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * DEBUG RELOAD. The world stands still meanwhile; nothing is dropped before the
+ * DEBUG RELOAD. The gate is raised meanwhile, and no data is dropped before the
  * snapshot was found intact. Loop 0.
  */
 #pragma once
@@ -11,8 +11,8 @@ struct persist;
 
 bool reload_is_due(const struct persist *persist);
 
-/* Does what was asked for. Blocks. */
+/* Does the requested reloads. Blocks. */
 void reload_run(struct persist *persist);
 
-/* Fails what was asked for. */
+/* Lets the requested reloads fail. */
 void reload_fail(struct persist *persist);

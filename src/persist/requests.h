@@ -45,7 +45,7 @@ enum persist_outcome requests_outcome(const struct requests *requests,
 
 /* ---- loop 0 -------------------------------------------------------------- */
 
-/* Whether a request waits that no run has settled. */
+/* Returns whether a request waits that no run has settled. */
 bool requests_are_due(const struct requests *requests);
 void requests_begin(struct requests *requests);
 void requests_settle(struct requests *requests, bool done);

@@ -70,8 +70,8 @@ drop_unused(const struct persist *persist, struct manifest *manifest)
 }
 
 /* Closes an increment in the manifest, now that its size is known. It may also
- * stay open, and must, behind one that is open: a manifest's closed increments
- * come before the open ones. */
+ * stay open; it must, if an increment before it is open, since a manifest's
+ * closed increments come before the open ones. */
 static void
 close_increment(struct manifest *manifest, uint64_t number, uint64_t bytes)
 {
@@ -107,9 +107,9 @@ fail_rewrite(struct persist *persist, const char *what, int error)
     persist->options.hooks.moved(persist->options.hooks.ctx);
 }
 
-/* Whether a start would still find the manifest before the one that could not
- * be stored. If not, what a start finds may depend on what the disk does with
- * the new name. */
+/* Returns whether a start would still find the last manifest, after the new one
+ * could not be stored. If not, what a start finds may depend on what the disk
+ * does with the new name. */
 static bool
 is_undone(const struct persist *persist)
 {
@@ -556,7 +556,7 @@ store_first_manifest(struct persist *persist, struct journal_file *ret_file)
         found->has_manifest && manifest->count < MANIFEST_INCREMENTS_MAX;
     int error = goes_on ? sync_files(persist->journal_fd, manifest) : 0;
 
-    if (!goes_on || error == ENOENT) { /* or they went during the load */
+    if (!goes_on || error == ENOENT) { /* or the files went during the load */
         uint64_t generation = manifest->generation;
         uint64_t number = persist->files.next_number++;
 

@@ -13,19 +13,20 @@ struct slot_set;
 
 bool save_is_due(struct persist *persist, const struct persist_conf *conf);
 
-/* Each of these moves the step on. */
+/* Each of these functions takes the next step (persist_state.h). */
 void save_begin(struct persist *persist);
 void save_written(struct persist *persist, int error);
-/* Notes that the present state is the one that is being written. Under the
+/* Notes that the snapshot that is being written is the present state. Under the
  * raised gate. */
 void save_note(struct persist *persist);
 void save_ended(struct persist *persist, int error);
 
-/* Blocks, under the raised gate, and returns an error. */
+/* Writes a snapshot at once, and blocks. Call it under the raised gate. Returns
+ * 0 or an error. */
 int save_here(struct persist *persist);
 
-/* Likewise writes a snapshot of the keys of these slots into a file of this
- * name in dir, for an operator: no start loads it. EBUSY: something else is
- * being written. */
+/* Writes, in the same way, a snapshot of the keys of these slots into a file of
+ * this name in dir. It is for an operator: no start loads it. EBUSY: something
+ * else is being written. */
 int save_slots_here(struct persist *persist, const struct slot_set *slots,
                     const char *name);

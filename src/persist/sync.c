@@ -2,8 +2,8 @@
  *
  * The replicas' links read the pipe, and slow ones can make a snapshot last
  * very long. So it has a walk of its own: saves and rewrites go on beside it.
- * It is broken off at once when the journal fails, unless it is of slots that
- * another server takes over.
+ * It is broken off at once when the journal fails, unless it is for a server
+ * that takes over slots.
  */
 #include "persist/sync.h"
 

@@ -42,39 +42,40 @@ struct end {
 };
 
 struct part {
-    struct part *next; /* set before the last end of this one is visible */
+    struct part *next; /* set before the last end of this part is visible */
     _Atomic uint32_t count;
     struct end ends[ENDS_IN_PART];
 };
 
-/* Each side has its own cache lines. NOLINTNEXTLINE(*Padding) */
+/* The fields of each side have their own cache lines. NOLINTNEXTLINE(*Padding)
+ */
 struct backlog {
-    /* The writer's, under the journal's mutex. */
+    /* Used by the writer, under the journal's mutex. */
     struct block *tail;
-    size_t fill;        /* of the tail */
-    uint64_t position;  /* the end of all that was written */
+    size_t fill;        /* bytes in the tail */
+    uint64_t position;  /* the end of everything written */
     struct part *last;  /* the part that gets the next end */
     struct block *kept; /* former spares */
 
     /* Written by both, or read by any. */
     _Alignas(64) _Atomic(struct block *) spares;
     _Atomic(struct block *) head; /* first block, before it is in the index */
-    _Atomic(struct part *) part;  /* likewise the first part */
+    _Atomic(struct part *) part;  /* the first part, before loop 0 has it */
     _Atomic uint64_t bytes;
     _Atomic uint32_t spare_count;
     atomic_bool broken;
 
-    /* Loop 0's: a ring of pointers to all blocks up to the one that contains
-     * `sealed`; its size is a power of two. */
+    /* Used by loop 0: a ring of pointers to all blocks up to the one that
+     * contains `sealed`; its size is a power of two. */
     _Alignas(64) struct block **index;
     size_t index_size, index_at, index_count;
     uint64_t first; /* position of the first byte of the first block */
     uint64_t sealed;
     struct part *reading;
-    uint32_t read; /* how many ends of it */
+    uint32_t read; /* ends of it that were read */
     struct group_hash *hash;
     bool lent;
-    struct block *held; /* begun anew meanwhile: freed when they come back */
+    struct block *held; /* the backlog began anew: free them on return */
 };
 
 /* ---- memory; either side ------------------------------------------------- */

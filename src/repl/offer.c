@@ -153,7 +153,7 @@ offer_abandon(struct offer *offer)
     offer->stage = OFFER_IDLE;
 }
 
-/* All answers are there. */
+/* Continues when all answers are there. */
 static void
 conclude(struct offer *offer, uint64_t now_ms)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The sending side of a merge: a server that was a primary offers the primary
- * that it follows now the adds that this one lacks, batch by batch. A state
- * machine of loop 0 without I/O or a clock of its own, like replica.h: the
- * owner reports each event with its time, and hooks carry out the decisions. A
- * hook must not call back into it.
+ * The sending side of a merge: a server that was a primary follows another one
+ * now, and offers it the adds that it lacks, batch by batch. A state machine of
+ * loop 0 without I/O or a clock of its own, like replica.h: the owner reports
+ * each event with its time, and hooks carry out the decisions. A hook must not
+ * call back into it.
  *
  *   IDLE -> READS -> ASKS -> STORES -> READS ...
  *   READS, STORES -> IDLE                          no batch is left
@@ -14,7 +14,7 @@
  * A batch is sent as a whole, and again as a whole if one of its answers does
  * not come or says "later": adds are idempotent. Only when all answers are
  * there does the owner store what was refused. The link lasts until no batch is
- * left, the primary is another one, or it fails. Pauses begin with 100 ms and
+ * left, the primary changes, or the link fails. Pauses begin with 100 ms and
  * double up to 5 s.
  */
 #pragma once
@@ -33,7 +33,8 @@ enum offer_verdict {
     OFFER_TAKEN,
     OFFER_REFUSED,
     OFFER_LATER, /* the server cannot do it now */
-    OFFER_MOVED  /* the key belongs to another server: may pass, or may not */
+    OFFER_MOVED  /* the key belongs to another server, perhaps only for a while
+                  */
 };
 
 struct offer_hooks {
@@ -43,10 +44,10 @@ struct offer_hooks {
     bool (*send)(void *ctx, bool dials, const char *host, unsigned port);
     /* Closes the link, if there is one. offer_closed must not follow. */
     void (*close)(void *ctx);
-    /* Forgets which answers of the batch were refusals: it is sent again. */
+    /* Forgets which answers of the batch were refusals, since the batch is sent
+     * again. */
     void (*restart)(void *ctx);
-    /* The answer that is being handled, of this index, is a refusal for good.
-     */
+    /* The present answer, with this index, is a final refusal. */
     void (*refuse)(void *ctx, size_t index);
     /* Stores what was refused, and answers with offer_stored, later. */
     void (*store)(void *ctx);
@@ -58,27 +59,30 @@ struct offer;
 struct offer *offer_new(const struct offer_hooks *hooks);
 void offer_free(struct offer *offer); /* NULL is fine; calls no hook */
 
-/* How long an answer may take, and after what time a key that was MOVED all the
- * time counts as refused. */
+/* Sets how long an answer may take, and after what time a key that was always
+ * MOVED counts as refused. */
 void offer_set_limits(struct offer *offer, uint64_t timeout_ms,
                       uint64_t moved_ms);
 
-/* There is something to offer. Does nothing unless idle. */
+/* Begins to offer, since there is something to offer. Does nothing unless the
+ * offer is idle. */
 void offer_begin(struct offer *offer);
 
-/* The primary to ask from now on; NULL: none. May repeat the present one. */
+/* Sets the primary to ask from now on; NULL: none. It may be the present one.
+ */
 void offer_set_target(struct offer *offer, const char *host, unsigned port,
                       uint64_t now_ms);
 
 /* ---- events -------------------------------------------------------------- */
 
-/* The batch was read; it has so many answers, at least one. */
+/* Says that the batch was read, and how many answers it will have, at least
+ * one. */
 void offer_batch(struct offer *offer, size_t answers, uint64_t now_ms);
 
-/* No batch is left, or none can be read or stored now. */
+/* Ends the offer: no batch is left, or none can be read or stored now. */
 void offer_abandon(struct offer *offer);
 
-/* The next answer of the batch; only while offer_asks. */
+/* Handles the next answer of the batch. Only while offer_asks() is true. */
 void offer_answer(struct offer *offer, enum offer_verdict verdict,
                   uint64_t now_ms);
 void offer_closed(struct offer *offer, uint64_t now_ms);
@@ -87,5 +91,5 @@ void offer_tick(struct offer *offer, uint64_t now_ms);
 
 /* ---- queries ------------------------------------------------------------- */
 bool offer_is_idle(const struct offer *offer);
-/* Whether answers are due. */
+/* Returns whether answers are due. */
 bool offer_asks(const struct offer *offer);

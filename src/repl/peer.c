@@ -121,10 +121,10 @@ peer_answer(struct primary *primary, struct peer *peer,
     return peer_send_line(primary, peer, buf_slice(&primary->text), now_ms);
 }
 
-/* Returns up to where the log may be sent: the end of a group. Who takes slots
- * over gets what is not released, too. After the fence it answers for these
- * slots, so a crash here takes nothing back, and a full disk here, which
- * releases nothing, does not keep the slots. */
+/* Returns the position up to which the log may be sent: the end of a group. A
+ * server that takes over slots also gets what is not released: after the fence
+ * it answers for these slots, so a crash here takes nothing back, and a full
+ * disk here, which releases nothing, does not stop the transfer. */
 static uint64_t
 target_of(const struct primary *primary, const struct peer *peer)
 {

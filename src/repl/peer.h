@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One replica of the primary's side. Loop 0.
+ * One replica, as the primary's side sees it. Loop 0.
  *
  * A function that returns bool returns false if it dropped the replica, which
  * is freed then. Loops over all replicas run from the last to the first, since
- * those behind a dropped one move up.
+ * the replicas behind a dropped one move up.
  */
 #pragma once
 
@@ -40,8 +40,8 @@ bool peer_push(struct primary *primary, struct peer *peer, uint64_t now_ms,
                bool *more);
 /* Sends GETACK if one is due and the replica was sent the asked position. */
 bool peer_get_ack(struct primary *primary, struct peer *peer);
-/* Sends what this server holds, unless the replica knows it, has not been sent
- * the data, or does not want to know. */
+/* Sends what this server holds of a cluster's slots, unless the replica knows
+ * it already, has not been sent the data yet, or does not want to know it. */
 bool peer_tell(struct primary *primary, struct peer *peer, uint64_t now_ms);
 bool peer_ping(struct primary *primary, struct peer *peer, uint64_t now_ms);
 

@@ -77,10 +77,10 @@ primary_detached(struct primary *primary, uint64_t id)
     }
 }
 
-/* Returns how many of the last bytes stay for replicas that connect again. What
- * no replica has acknowledged stays besides, as far as merge_bytes allow, with
- * as much of the log before it: the replica that is promoted may be behind the
- * one that acknowledged most. */
+/* Returns how many of the last bytes stay for replicas that connect again.
+ * Bytes that no replica has acknowledged stay, too, as far as merge_bytes
+ * allow, and the same amount of the log before them: the replica that is
+ * promoted may be behind the one that has acknowledged most. */
 static uint64_t
 kept_bytes(const struct primary *primary)
 {
@@ -335,7 +335,7 @@ primary_acked(struct primary *primary, uint64_t id, uint64_t position,
     peer->heard_ms = now_ms;
     if (!peer_follows(peer) ||
         (peer->phase == PHASE_TAIL && position < peer->acked)) {
-        return; /* it is still loading the snapshot */
+        return; /* the replica still loads its snapshot */
     }
     if (position > peer->cursor || position < peer->acked) {
         (void)snprintf(reason, sizeof(reason),

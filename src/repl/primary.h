@@ -25,7 +25,7 @@ void primary_set_limits(struct primary *primary,
 
 /* Sets the history that the backlog belongs to, and the key of the seals. A new
  * history drops no replica, since the log announces it; a new key drops all
- * that receive the log or a snapshot. */
+ * replicas that receive the log or a snapshot. */
 void primary_set_history(struct primary *primary, const struct history *history,
                          uint64_t key);
 
@@ -34,16 +34,16 @@ void primary_set_history(struct primary *primary, const struct history *history,
  * position in one of them has changes that are lost here, and that WAIT may
  * have confirmed to clients. Once such a replica has come, no replica gets a
  * snapshot, because it would delete these changes there as well. Another call
- * ends that state; with count 0, this server's data are the valid ones,
+ * ends that state. With count 0, the data of this server is the valid one,
  * whatever the replicas have. */
 void primary_set_ended(struct primary *primary,
                        const struct history_past *ended, size_t count);
 
-/* Whether a replica has changes that are lost here. */
+/* Returns whether a replica has changes that are lost here. */
 bool primary_is_behind(const struct primary *primary);
 
-/* Adds a replica that asks to follow; drops an older link of the same run id.
- * Answers +CONTINUE at once, or +FULLRESYNC later. False: the replica was
+/* Adds a replica that asks to follow, and drops an older link with the same run
+ * id. Answers +CONTINUE at once, or +FULLRESYNC later. False: the replica was
  * refused; close the link when the error reply has been sent. */
 bool primary_attach(struct primary *primary, const struct primary_hello *hello,
                     uint64_t now_ms);
@@ -61,15 +61,15 @@ void primary_drained(struct primary *primary, uint64_t id, uint64_t now_ms);
 
 /* Sends the sealed groups of the log up to the position `released` (UINT64_MAX:
  * all of them), and trims the backlog. Each replica gets at most 1 MiB a call,
- * so that the loop is not blocked for long. Returns true if more could be sent
- * to one of them: then call it again in the next turn of the loop. */
+ * so that the loop is not blocked for long. Returns true if a replica could get
+ * more: then call it again in the next turn of the loop. */
 bool primary_stream(struct primary *primary, uint64_t released,
                     uint64_t now_ms);
 
-/* This server holds slots of a cluster as the text says, and its log has their
- * data at this position. Each replica that wants to know gets the text between
- * two groups as soon as it was sent the log up to there, and so does each that
- * comes later. Takes the text over, and leaves *text empty. */
+/* Says that this server holds slots of a cluster as the text says, and that its
+ * log has their data at this position. Each replica that wants to know gets the
+ * text, between two groups, as soon as it was sent the log up to this position;
+ * later replicas, too. Takes over the text, and leaves *text empty. */
 void primary_tell(struct primary *primary, struct buf *text, uint64_t position,
                   uint64_t now_ms);
 
@@ -81,8 +81,8 @@ void primary_ask_add(struct primary_ask *ask, struct primary_ask more);
  * acknowledgement would not help the client. */
 void primary_ask_acks(struct primary *primary, struct primary_ask ask);
 
-/* Whether a request for an acknowledgement is delayed: then primary_stream is
- * urgent. */
+/* Returns whether a request for an acknowledgement is delayed: then
+ * primary_stream is urgent. */
 bool primary_owes_ask(const struct primary *primary);
 
 /* Starts snapshots, sends pings, and checks time-outs and limits. Call it about
@@ -90,7 +90,7 @@ bool primary_owes_ask(const struct primary *primary);
 void primary_tick(struct primary *primary, uint64_t now_ms);
 
 void primary_drop_all(struct primary *primary, const char *reason);
-/* Drops one replica. False: there is none with this id. */
+/* Drops one replica. False: there is no replica with this id. */
 bool primary_drop(struct primary *primary, uint64_t id, const char *reason);
 
 /* Fills the counts and the backlog's figures (except backlog_active) and at
@@ -101,6 +101,7 @@ size_t primary_describe(const struct primary *primary,
                         struct status_replica *ret_replicas, size_t max);
 
 /* Returns the highest position that a replica has acknowledged in the present
- * history, whether or not it is still there; 0: none has. */
+ * history, whether or not this replica is still there; 0: none has acknowledged
+ * one. */
 uint64_t primary_furthest(const struct primary *primary);
 size_t primary_replicas(const struct primary *primary);

@@ -14,20 +14,20 @@ enum { PRIMARY_ENDED_MAX = 4 };
 
 /* A replica as it introduces itself with PSYNC. */
 struct primary_hello {
-    uint64_t id; /* the owner's name of the link; never 0 */
+    uint64_t id; /* the owner's number of the link; never 0 */
     char run_id[HISTORY_ID_CHARS + 1];
     char address[STATUS_TEXT_MAX], local_address[STATUS_TEXT_MAX];
     char ip[STATUS_TEXT_MAX];
-    char user[STATUS_TEXT_MAX]; /* as which it logged in */
+    char user[STATUS_TEXT_MAX]; /* the user as which it logged in */
     unsigned port;
     char history[HISTORY_ID_CHARS + 1]; /* "": asks for a snapshot */
     uint64_t position;
-    /* It takes these slots over, and does not stand in for this server: its
+    /* It takes over these slots, and is no replica in other respects: its
      * snapshot has no other keys, it never resumes, and neither WAIT nor
      * min-replicas-to-write count it. */
     bool pulls;
     struct slot_set slots;
-    bool wants_holdings; /* primary_tell is for it */
+    bool wants_holdings; /* primary_tell informs it */
 };
 
 /* What the owner does for the primary's side. A hook must not call back into
@@ -39,12 +39,12 @@ struct primary_hooks {
     /* Closes the link of a replica that was just removed. reason: for the
      * log. */
     void (*drop)(void *ctx, uint64_t id, const char *reason);
-    /* Starts a snapshot of the log's present end or a later position; of these
-     * slots only, unless that is NULL (valid until the snapshot ends). The
-     * owner answers with primary_sync_began, or with primary_sync_ended if it
-     * cannot make one. */
+    /* Starts a snapshot of the log's present end or a later position, with the
+     * keys of these slots only, or with all keys if slots is NULL. `slots`
+     * stays valid until the snapshot ends. The owner answers with
+     * primary_sync_began, or with primary_sync_ended if it cannot make one. */
     void (*ask_sync)(void *ctx, const struct slot_set *slots);
-    /* Cancels that snapshot. The owner reports nothing of it afterwards. */
+    /* Cancels that snapshot. The owner reports nothing about it afterwards. */
     void (*cancel_sync)(void *ctx);
     void (*pause_sync)(void *ctx, bool paused);
     /* Acknowledged positions have moved. */
@@ -52,11 +52,11 @@ struct primary_hooks {
     void *ctx;
 };
 
-struct primary_limits { /* options in force */
+struct primary_limits { /* the options in force */
     uint64_t timeout_ms, ping_ms, sync_delay_ms;
     uint64_t backlog_bytes;
-    /* How much of the log that no replica has acknowledged the backlog keeps
-     * besides, while there has been a replica (merge-on-heal); 0: none. */
+    /* How many more bytes of the log, which no replica has acknowledged, the
+     * backlog keeps if there has been a replica (merge-on-heal); 0: none. */
     uint64_t merge_bytes;
     size_t replicas_max;
     /* Limits of the output that a replica has not taken, including the part of
@@ -66,7 +66,7 @@ struct primary_limits { /* options in force */
 };
 
 /* Positions that clients wait for replicas to acknowledge: the first and the
- * last of them. last 0: no client waits. */
+ * last of them. If last is 0, no client waits. */
 struct primary_ask {
     uint64_t first, last;
 };

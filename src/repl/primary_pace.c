@@ -11,8 +11,8 @@ enum {
     PACE_PART = 4        /* resume below this part of them */
 };
 
-/* Below the output limits, so that the pause comes before a replica is
- * dropped. */
+/* Returns the amount of unsent output at which the snapshot pauses. It is below
+ * the output limits, so that the pause comes before a replica is dropped. */
 static uint64_t
 pace_high(const struct primary *primary)
 {

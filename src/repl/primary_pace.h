@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The pace of the snapshot that is being sent: the fastest replica that gets it
- * sets the pace, and the snapshot is cancelled when no replica wants it any
- * more. Loop 0.
+ * The pace of the snapshot that is being sent: the fastest replica that
+ * receives it sets the pace, and the snapshot is cancelled when no replica
+ * needs it any more. Loop 0.
  */
 #pragma once
 
@@ -11,6 +11,6 @@ struct primary;
 /* Pauses or resumes the snapshot. Call it when output was added or taken. */
 void primary_pace_update(struct primary *primary);
 
-/* Cancels the snapshot if no replica is left that wants it; updates the pace.
- * Call it when a replica was removed. */
+/* Cancels the snapshot if no replica is left that needs it, and updates the
+ * pace. Call it when a replica was removed. */
 void primary_pace_review(struct primary *primary);

@@ -18,11 +18,11 @@
  */
 enum phase {
     PHASE_NEW,
-    PHASE_WAITS,    /* for a snapshot to begin */
-    PHASE_SNAPSHOT, /* receives it; the backlog keeps the log from the position
-                       that it is of, as soon as that is known */
-    PHASE_TAIL,     /* has received it and gets the log, but is still loading:
-                       its acknowledgements only show that it is alive */
+    PHASE_WAITS,    /* waits for a snapshot to begin */
+    PHASE_SNAPSHOT, /* receives the snapshot; the backlog keeps the log from its
+                       position on, as soon as that is known */
+    PHASE_TAIL,     /* has received the snapshot and gets the log, but is still
+                       loading: its acknowledgements only show that it is alive */
     PHASE_ONLINE,   /* acknowledges what it has executed */
 };
 
@@ -32,17 +32,18 @@ enum phase {
 struct peer {
     struct primary_hello hello;
     enum phase phase;
-    /* The end of the snapshot, or of what was sent of the log. */
+    /* The position up to which it was sent the snapshot or the log. */
     uint64_t cursor;
     /* The cursor is at the end of a group, so a line may be sent. */
     bool between_groups;
-    struct primary_ask ask; /* delayed: GETACK is still to be sent */
+    struct primary_ask ask; /* delayed: GETACK must still be sent */
     uint64_t asked;         /* the cursor when the last GETACK was sent */
-    uint64_t told;          /* primary.tells, as it was sent last; 0: never */
+    uint64_t told;          /* primary.tells that it knows; 0: none */
     uint64_t acked, synced;
     uint64_t acked_ms, since_ms, heard_ms, sent_ms, taken_ms;
-    uint64_t over_since_ms; /* above the soft limit since then; 0: it is not */
-    uint64_t sent, taken;   /* bytes in all: into the link, by its socket */
+    uint64_t over_since_ms; /* since when it is above the soft limit; 0: it is
+                               below */
+    uint64_t sent, taken;   /* bytes given to the link; taken */
 };
 
 /* The snapshot:
@@ -59,19 +60,19 @@ struct primary {
     struct history history;
     struct history_past ended[PRIMARY_ENDED_MAX];
     size_t ended_count;
-    bool behind; /* a replica is further in one of them */
+    bool behind; /* a replica is further in one of these */
     uint64_t key;
     struct peer **peers; /* in order of arrival */
     size_t count, capacity;
     uint64_t furthest; /* position that a replica has acknowledged; 0: none */
     uint64_t released;
     enum sync sync;
-    bool sync_pulls; /* the snapshot is of these slots only: */
+    bool sync_pulls; /* the snapshot has these slots only: */
     struct slot_set sync_slots;
     struct buf text;      /* scratch, empty between calls */
-    struct buf holdings;  /* of this server, */
+    struct buf holdings;  /* the text of primary_tell, */
     uint64_t holdings_at; /* whose data the log has from this position on */
-    uint64_t tells;       /* texts so far; 0: none */
+    uint64_t tells;       /* number of texts so far; 0: none */
     uint64_t full_syncs, partial_syncs, refused_partial_syncs;
 };
 
@@ -83,7 +84,7 @@ peer_enter(struct peer *peer, enum phase phase)
     peer->phase = phase;
 }
 
-/* Whether it is sent the log. */
+/* Returns whether the replica is sent the log. */
 static inline bool
 peer_follows(const struct peer *peer)
 {

@@ -14,7 +14,7 @@
 
 enum { TEXT_KEPT = 4096 };
 
-/* Whether a replica waits for the snapshot that was asked for. */
+/* Returns whether a replica waits for the snapshot that was requested. */
 static bool
 waits(const struct primary *primary, const struct peer *peer)
 {
@@ -24,9 +24,9 @@ waits(const struct primary *primary, const struct peer *peer)
             slot_set_equal(&peer->hello.slots, &primary->sync_slots));
 }
 
-/* Whether the snapshot that this one waits for may be asked for now. One of
- * slots takes the turn of one for replicas that has not begun: that one begins
- * only when the disk works, which may be never. */
+/* Returns whether the snapshot that this replica waits for may be requested
+ * now. A snapshot of slots may replace one for replicas that has not begun yet:
+ * that one begins only when the disk works, which may be never. */
 static bool
 may_ask(const struct primary *primary, const struct peer *peer, uint64_t now_ms)
 {
@@ -70,7 +70,7 @@ primary_sync_began(struct primary *primary, const struct primary_sync *sync,
                                   .bytes = sync->bytes };
 
     if (peer_drop_if_broken(primary) || primary->sync != SYNC_ASKED) {
-        return; /* it was cancelled */
+        return; /* the snapshot was cancelled */
     }
     memcpy(answer.history,
            sync->history[0] != '\0' ? sync->history : primary->history.id,

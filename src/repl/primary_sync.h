@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Full synchronizations: one snapshot for all replicas that wait for the same
- * one: of all keys, or of the same slots. The others wait for the next. The
- * owner (primary_hooks.h) makes it, and reports when it begins, its bytes, and
- * when it ends. Loop 0.
+ * Full synchronizations: one snapshot serves all replicas that wait for the
+ * same one, of all keys or of the same slots. The others wait for the next
+ * snapshot. The owner (primary_hooks.h) makes it, and reports when it begins,
+ * its bytes, and when it ends. Loop 0.
  */
 #pragma once
 
@@ -12,11 +12,11 @@
 struct primary;
 
 /* Asks the owner for a snapshot when the first waiting replica has waited for
- * sync_delay_ms, or at once for one that takes slots over: no other will ask
- * for the same. */
+ * sync_delay_ms. If it takes over slots, asks at once, since no other replica
+ * will ask for the same snapshot. */
 void primary_sync_ask(struct primary *primary, uint64_t now_ms);
 
-/* The snapshot that the owner was asked for. */
+/* Facts about the snapshot that the owner was asked for. */
 struct primary_sync {
     uint64_t position, sequence;
     uint64_t bytes; /* an estimate */
@@ -25,11 +25,12 @@ struct primary_sync {
 };
 void primary_sync_began(struct primary *primary,
                         const struct primary_sync *sync, uint64_t now_ms);
-/* The snapshot is the state at this position, where its replicas' part of the
- * log begins: not before the position that primary_sync_began was told. */
+/* Says that the snapshot is the state at this position, where the log for its
+ * replicas begins. It is not before the position in primary_sync_began. */
 void primary_sync_reached(struct primary *primary, uint64_t position);
 void primary_sync_bytes(struct primary *primary, struct slice bytes,
                         uint64_t now_ms);
-/* good: the owner has passed on the whole snapshot, and said which position it
- * has reached. Otherwise this drops the replicas that wait for it. */
+/* Ends the snapshot. good: the owner has passed on all its bytes, and reported
+ * its position (primary_sync_reached). Otherwise this drops the replicas that
+ * wait for it. */
 void primary_sync_ended(struct primary *primary, bool good, uint64_t now_ms);

@@ -3,14 +3,14 @@
  * The replica's side of replication: connects to the primary, introduces
  * itself, resumes or loads a snapshot, and passes on one group after the other.
  * A state machine of loop 0 without I/O or a clock of its own, like primary.h;
- * the simulator links it as well. It has one link at a time, and ignores what
- * the owner reports of an older one (number).
+ * the simulator links it as well. It has one link at a time, and ignores
+ * reports about an older link (number).
  *
- * It resumes and acknowledges at ends of groups only. It treats a wrong seal as
- * a fault of the link: it connects again and resumes behind the last good
- * group. A second wrong seal at the same position, a gap in the sequence, or a
- * group that cannot be applied lead to a full synchronization, never to data
- * that differs from the primary's.
+ * It resumes and acknowledges only at the ends of groups. It treats a wrong
+ * seal as a fault of the link: it connects again and resumes behind the last
+ * good group. A second wrong seal at the same position, a gap in the sequence,
+ * or a group that cannot be applied lead to a full synchronization, never to
+ * data that differs from the primary's.
  *
  * It connects again at once after a link that had been good. Otherwise it waits
  * for 100 ms, and then twice as long each time, up to 5 s; after snapshots that
@@ -29,18 +29,19 @@ void replica_free(struct replica *replica);
 void replica_set_options(struct replica *replica,
                          const struct replica_options *options);
 
-/* Takes these slots over ("0-5460 9000", REPLCONF slots) rather than follow;
- * "": follows. The other server then never resumes: each link begins with a
- * snapshot of the slots, and `where` is asked for acknowledgements only. Before
- * replica_follow. */
+/* Takes over these slots ("0-5460 9000", REPLCONF slots) instead of following;
+ * "": follows. Then no link resumes: each one begins with a snapshot of the
+ * slots, and the hook `where` is called for acknowledgements only. Call it
+ * before replica_follow. */
 void replica_set_slots(struct replica *replica, const char *slots);
 
-/* Follows this primary from now on, over a new link even if it is the same. */
+/* Follows this primary from now on, over a new link, even if it is the present
+ * primary. */
 void replica_follow(struct replica *replica,
                     const struct replica_target *target, uint64_t now_ms);
 void replica_stop(struct replica *replica); /* follows no primary */
 
-/* ---- events; number: of the link ----------------------------------------- */
+/* ---- events; number: the link's ------------------------------------------ */
 void replica_opened(struct replica *replica, uint64_t number, uint64_t now_ms);
 void replica_bytes(struct replica *replica, uint64_t number, struct slice bytes,
                    size_t *ret_used, uint64_t now_ms);
@@ -52,12 +53,14 @@ void replica_closed(struct replica *replica, uint64_t number,
 void replica_disk_moved(struct replica *replica, uint64_t now_ms);
 /* Continues after REPLICA_LATER, or when load_bytes has room again. */
 void replica_go_on(struct replica *replica, uint64_t now_ms);
-/* Ends the load of a snapshot. good: it is in place, and the hook `where`
- * returns what the primary announced. A load may fail before the snapshot is
- * complete; one of another state than announced must fail. */
+/* Ends the load of a snapshot. good: the data is in use, and the hook `where`
+ * returns the state that the primary announced. A load may fail before the
+ * snapshot is complete. It must fail if the snapshot is of another state than
+ * announced. */
 void replica_loaded(struct replica *replica, bool good, const char *reason,
                     uint64_t now_ms);
-/* Connects again, acknowledges, checks time-outs. Call it about each 100 ms. */
+/* Connects again, acknowledges, and checks time-outs. Call it about every 100
+ * ms. */
 void replica_tick(struct replica *replica, uint64_t now_ms);
 
 /* Connects again soon, since there is a new hash secret. */
@@ -69,13 +72,14 @@ void replica_distrust(struct replica *replica);
 
 /* ---- queries ------------------------------------------------------------- */
 bool replica_is_connected(const struct replica *replica);
-/* Whether the link has ended behind a snapshot that is still being loaded. */
+/* Returns whether the link has ended after a complete snapshot that is still
+ * being loaded. */
 bool replica_is_cut(const struct replica *replica);
 enum replica_failover replica_failover(const struct replica *replica);
-/* Returns the bytes of the log that have come and are not executed. */
+/* Returns how many bytes of the log have come and are not executed yet. */
 size_t replica_unread(const struct replica *replica);
 /* Fills the run ids of the servers above us, from our primary upwards, for
- * wire_hello.chain. They are of the last primary that answered. */
+ * wire_hello.chain. They come from the last primary that answered. */
 size_t replica_chain(const struct replica *replica,
                      char ret_chain[WIRE_CHAIN_MAX][WIRE_ID_CHARS + 1]);
 /* Fills the figures of the link, except ids and addresses. */

@@ -29,33 +29,35 @@ enum replica_learned {
 };
 
 /* What the owner does for the replica's side. A hook must not call back into
- * it. number: names the link. */
+ * it. number: the link's. */
 struct replica_hooks {
-    /* Connects. There is one link at most: the one before was closed. The owner
-     * answers with replica_opened or replica_closed, later. */
+    /* Connects. There is at most one link: the previous one was closed. The
+     * owner answers with replica_opened or replica_closed, later. */
     void (*dial)(void *ctx, uint64_t number, const char *host, unsigned port,
                  uint64_t timeout_ms);
-    /* False: no memory, or a few KiB are unsent already. Then the link is given
-     * up. */
+    /* Sends bytes. False: there is no memory, or a few KiB are unsent already.
+     * Then the link is given up. */
     bool (*send)(void *ctx, uint64_t number, struct slice bytes);
     /* Closes the link; the owner must not report that with replica_closed. */
     void (*close)(void *ctx, uint64_t number);
     /* Pauses or resumes reading. May repeat the present state. */
     void (*pause)(void *ctx, uint64_t number, bool paused);
-    /* Fills the end of our log, for PSYNC and each ACK. An empty history: there
-     * is no data to resume from. */
+    /* Fills in the end of our log, for PSYNC and each ACK. An empty history
+     * means that there is no data to resume from. */
     void (*where)(void *ctx, struct replica_place *ret_place);
-    /* Executes the group that follows the last one. Fills `reason` if it
-     * refuses it. After REPLICA_LATER the same group is passed again. */
+    /* Executes the group that follows the last one. Fills ret_reason if it
+     * refuses the group. After REPLICA_LATER it gets the same group again. */
     enum replica_applied (*apply)(void *ctx, const struct wire_piece *group,
                                   char *ret_reason, size_t reason_size);
-    /* The primary holds slots of a cluster as this text says, at our present
-     * place. False: it cannot be read. NULL: nobody wants to know. */
+    /* Says that the primary holds slots of a cluster as this text says, at our
+     * present place in the log. False: the text is malformed. May be NULL. */
     bool (*holdings)(void *ctx, struct slice text);
-    /* Prepares for a snapshot of this state. False: it cannot be loaded. */
+    /* Prepares for a snapshot of this state. False: the snapshot cannot be
+     * loaded. */
     bool (*load_begin)(void *ctx, const struct wire_answer *answer,
                        char *ret_reason, size_t reason_size);
-    /* Always accepts the bytes. False: send no more until replica_go_on. */
+    /* Takes the next bytes of the snapshot, always. False: it gets no more
+     * until replica_go_on. */
     bool (*load_bytes)(void *ctx, struct slice bytes);
     /* The snapshot is complete. The owner answers with replica_loaded, later,
      * even if the link breaks meanwhile. */
@@ -71,23 +73,23 @@ struct replica_hooks {
      * otherwise one of them might be refused because of a ring that is gone.
      * (The same is necessary at each change of role.) */
     void (*chained)(void *ctx);
-    /* Returns whether the hash secret of this fingerprint is missing here;
-     * NULL: secrets are not asked for. And takes one, as hexadecimal digits,
-     * which has to have that fingerprint. */
+    /* `wants` returns whether the hash secret of this fingerprint is missing
+     * here; if it is NULL, no secrets are requested. `learn` takes a secret as
+     * hexadecimal digits, and checks that it has this fingerprint. */
     bool (*wants)(void *ctx, uint64_t fingerprint);
     enum replica_learned (*learn)(void *ctx, uint64_t fingerprint,
                                   const char *digits);
     void *ctx;
 };
 
-struct replica_options { /* in force; the texts are copied */
+struct replica_options { /* the options in force; the texts are copied */
     uint64_t timeout_ms;
     size_t group_max;            /* bytes */
-    const char *user, *password; /* "": none. AUTH is sent with a password
-                                    only */
+    const char *user, *password; /* "": none. Without a password, no AUTH */
     const char *announce_ip;
-    unsigned port;       /* announced, or our own */
-    bool wants_holdings; /* `holdings` is called if the primary can do that */
+    unsigned port;       /* the announced port, or our own */
+    bool wants_holdings; /* ask the primary for what it holds (hook `holdings`)
+                          */
 };
 
 struct replica_target {
@@ -96,7 +98,7 @@ struct replica_target {
     bool failover; /* ask it to become the primary */
 };
 
-/* A failover to the primary that we follow:
+/* The state of a failover to the primary that we follow:
  *
  *   NONE       ASKED -> REFUSED -> DONE; ASKED -> DONE
  *
@@ -106,5 +108,5 @@ enum replica_failover {
     REPLICA_FAILOVER_NONE,
     REPLICA_FAILOVER_ASKED,
     REPLICA_FAILOVER_REFUSED,
-    REPLICA_FAILOVER_DONE, /* it leads now */
+    REPLICA_FAILOVER_DONE, /* the replica leads now */
 };

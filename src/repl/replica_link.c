@@ -145,7 +145,7 @@ replica_link_lose(struct replica *replica, uint64_t now_ms)
         now_ms + jittered(replica, replica->retry.backoff_ms);
 }
 
-/* The next snapshot will hardly fare better, and costs the primary as much. */
+/* The next snapshot will probably fail, too, and costs the primary as much. */
 void
 replica_link_refuse(struct replica *replica, uint64_t now_ms)
 {
@@ -216,7 +216,7 @@ replica_link_pause(struct replica *replica)
     replica->hooks.pause(replica->hooks.ctx, replica->link.number, true);
 }
 
-/* The first bad seal is taken for a fault of the link. A second one at the same
+/* The first bad seal counts as a fault of the link. A second one at the same
  * position means that the primary's stream is bad. */
 void
 replica_link_bad(struct replica *replica, const char *why, uint64_t now_ms)

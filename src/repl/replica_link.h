@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The begin and the end of the replica's link, and what follows from its end.
- * Loop 0.
+ * The beginning and the end of the replica's link, and what follows from its
+ * end. Loop 0.
  */
 #pragma once
 
 #include "repl/replica_state.h"
 
 /* Sets the reason why there is no link, for the log and INFO. The text may
- * contain the primary's words: control characters are replaced. */
+ * contain words of the primary, so control characters are replaced. */
 __attribute__((format(printf, 2, 3))) void
 replica_link_explain(struct replica *replica, const char *format, ...);
 
@@ -17,7 +17,8 @@ void replica_link_enter(struct replica *replica, enum replica_stage stage,
 void replica_link_dial(struct replica *replica, uint64_t now_ms);
 void replica_link_pause(struct replica *replica);
 
-/* Sends what `out` holds. False: that failed, and the link was closed. */
+/* Sends the bytes in replica->out. False: this has failed, and the link was
+ * closed. */
 bool replica_link_flush(struct replica *replica, uint64_t now_ms);
 
 /* Sends a command to the primary, which begins a stage. */
@@ -27,8 +28,8 @@ void replica_link_say(struct replica *replica, enum replica_stage stage,
 /* Closes the link without connecting again. */
 void replica_link_drop(struct replica *replica);
 
-/* Closes the link for the reason that was explained; connects again, at once or
- * later. */
+/* Closes the link for the reason set by replica_link_explain, and connects
+ * again, at once or later. */
 void replica_link_lose(struct replica *replica, uint64_t now_ms);
 
 /* Loses the link because the snapshot cannot be loaded: connects again after a

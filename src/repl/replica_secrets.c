@@ -55,7 +55,7 @@ replica_secrets_begin(struct replica *replica, uint64_t now_ms)
     return false;
 }
 
-/* Notes why the primary gives none. */
+/* Notes why the primary gives no secret. */
 static bool
 give_up(struct replica *replica, struct slice why)
 {

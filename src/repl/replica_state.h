@@ -15,7 +15,7 @@
 #include "repl/replica_hooks.h"
 #include "repl/status.h"
 
-/* Buffers keep this much memory while they are empty. */
+/* REPLICA_KEPT_BYTES: the most memory that an empty buffer keeps. */
 enum { REPLICA_KEPT_BYTES = 64 << 10, REPLICA_TEXTS = 3 };
 
 /* One step after the other, each within the time-out:
@@ -48,29 +48,32 @@ enum replica_stage {
 /* One link; all of it is forgotten when the link ends. */
 struct replica_link {
     uint64_t number;   /* 0: there is no link */
-    bool paused;       /* reading */
+    bool paused;       /* reading is paused */
     bool heard_answer; /* any bytes since PSYNC was sent */
     bool ack_due;      /* acknowledge when the present bytes are read */
     bool progressed;   /* a group was applied */
-    struct replica_place asked; /* by PSYNC; history "": for a snapshot */
+    struct replica_place asked; /* in our PSYNC; history "": a snapshot */
     struct wire_reader reader;
-    uint64_t synced_acked; /* position on our disk, as acknowledged last */
-    /* GETACK arrived at this position before our disk was there: acknowledge
-     * the disk's progress until it is; 0: no. */
+    uint64_t synced_acked; /* disk position last acknowledged */
+    /* GETACK arrived when this was our position, which our disk had not
+     * reached: acknowledge the disk's progress until it has; 0: that is not so.
+     */
     uint64_t disk_due;
 };
 
-/* When to connect again, and whether to ask for a snapshot then. It outlives
- * links. */
+/* When to connect again, and whether to ask for a snapshot then. The struct
+ * outlives links. */
 struct replica_retry {
-    uint64_t at_ms; /* STAGE_WAITS */
+    uint64_t at_ms; /* in STAGE_WAITS: when to connect */
     uint64_t backoff_ms;
     uint64_t doubt_ms; /* least pause after groups that did not fit our data */
     uint64_t refused_ms;   /* pause after snapshots that could not be loaded */
     uint64_t jitter;       /* state of a generator */
-    uint64_t bad_position; /* of the last bad seal, or REPLICA_NO_POSITION */
-    bool distrusted;       /* ask for a snapshot */
-    bool renews;           /* only the handshake is due: a claim goes on, too */
+    uint64_t bad_position; /* position of the last bad seal, or
+                              REPLICA_NO_POSITION */
+    bool distrusted;       /* the next attempt asks for a snapshot */
+    bool renews; /* connects again only for a new handshake, so a claim goes on
+                  */
 };
 
 enum {
@@ -79,22 +82,22 @@ enum {
     REPLICA_SECRET_CHARS = 32
 };
 
-/* STAGE_SECRETS: the hash secrets that this link is asked for. */
+/* The hash secrets that this link asks for, in STAGE_SECRETS. */
 struct replica_secrets {
-    size_t listed; /* fingerprints so far */
-    bool asks;     /* all are listed */
+    size_t listed; /* fingerprints that the primary has listed so far */
+    bool asks;     /* all are listed; now it asks for secrets */
     size_t count, at;
     uint64_t wanted[REPLICA_SECRETS_MAX];
-    char arrived[REPLICA_SECRET_CHARS + 1]; /* that the owner is to keep */
-    char refusal[128]; /* why the primary gave none; "": it did */
+    char arrived[REPLICA_SECRET_CHARS + 1]; /* a secret for the owner */
+    char refusal[128]; /* why the primary gave no secret; "": it gave all */
 };
 
 struct replica {
     struct replica_hooks hooks;
     char run_id[HISTORY_ID_CHARS + 1];
     struct replica_options options;
-    char *texts[REPLICA_TEXTS]; /* those that options points to */
-    char *slots;                /* that are taken over; "": it follows */
+    char *texts[REPLICA_TEXTS]; /* the texts that `options` points to */
+    char *slots; /* the slots that it takes over; "": it follows */
 
     char *host; /* of the primary; NULL: none */
     unsigned port;
@@ -102,22 +105,23 @@ struct replica {
     struct wire_hello primary; /* run_id "": it has not answered yet */
 
     enum replica_stage stage;
-    uint64_t stage_ms; /* when it began */
+    uint64_t stage_ms; /* when the stage began */
     struct replica_link link;
     struct replica_retry retry;
     struct replica_secrets secrets;
-    uint64_t links;              /* how many there have been */
-    struct buf gathered;         /* arrived behind the last whole piece */
-    struct buf out;              /* scratch, empty between calls */
+    uint64_t links;      /* how many links there have been */
+    struct buf gathered; /* bytes that arrived behind the last whole piece */
+    struct buf out;      /* scratch, empty between calls */
     uint64_t position, sequence; /* the end of the last good group */
-    struct wire_answer answer;   /* the last to PSYNC */
+    struct wire_answer answer;   /* the last answer to PSYNC */
 
     uint64_t heard_ms, acked_ms, down_ms, synced_ms;
-    uint64_t read_bytes, read_ms; /* STAGE_LOADS: of the snapshot */
+    uint64_t read_bytes, read_ms; /* in STAGE_LOADS: how much of the snapshot
+                                     has come, and when */
     char reason[STATUS_TEXT_MAX]; /* why there is no link; "": not known */
-    char logged[STATUS_TEXT_MAX]; /* the last one that was logged */
-    /* Why the last snapshot could not be loaded, for the primary; "": it could.
-     */
+    char logged[STATUS_TEXT_MAX]; /* the last reason that was logged */
+    /* Why the last snapshot could not be loaded, for the primary; "": it was
+     * loaded. */
     char refused[STATUS_TEXT_MAX];
     uint64_t logged_ms;
 };

@@ -181,8 +181,8 @@ refused(struct replica *replica, struct slice line, uint64_t now_ms)
     replica_link_lose(replica, now_ms);
 }
 
-/* Whether any RESP server could have sent this error. The other errors show
- * that the server is not a Bloomery server. */
+/* Returns whether any RESP server could have sent this error. The other errors
+ * show that the server is not a Bloomery server. */
 static bool
 is_common_error(struct slice line)
 {
@@ -209,9 +209,10 @@ same_chain(const struct wire_hello *one, const struct wire_hello *other)
     return same;
 }
 
-/* Whether we may follow the primary: its chain has no ring with us, and has
- * room for us. A primary that has lost its data takes slots from its own
- * replica, which refuses that itself while it has a link to us. */
+/* Returns whether we may follow the primary: we make no ring with its chain,
+ * which has room for us. An exception is a primary that has lost its data and
+ * takes slots from its own replica: the replica refuses that itself while it
+ * has a link to us. */
 static bool
 fits_below(struct replica *replica)
 {
@@ -258,7 +259,7 @@ greeted(struct replica *replica, struct slice line, uint64_t now_ms)
         return;
     }
     if (replica_asks_failover(replica)) {
-        hello.chain_count = 0; /* it still follows us, but is about to lead */
+        hello.chain_count = 0; /* it follows us, but is about to lead */
     }
     same = same_chain(&hello, &replica->primary);
     replica->primary = hello;
@@ -274,7 +275,7 @@ greeted(struct replica *replica, struct slice line, uint64_t now_ms)
     }
 }
 
-/* The primary has accepted us, and with that a failover. */
+/* Handles that the primary has accepted us, and with that a failover. */
 static void
 accepted(struct replica *replica, const char *how)
 {

@@ -9,18 +9,18 @@
 /* Sends the first command over a new link. */
 void replica_talk_begin(struct replica *replica, uint64_t now_ms);
 
-/* Returns what the primary has to answer next, for messages. */
+/* Returns, for messages, which answer of the primary is due. */
 const char *replica_talk_step(const struct replica *replica);
 void replica_talk_line(struct replica *replica, struct slice line,
                        uint64_t now_ms);
 
-/* Goes on with what had to wait for the owner. With each tick. */
+/* Goes on with what had to wait for the owner. Call it in each tick. */
 void replica_talk_look(struct replica *replica, uint64_t now_ms);
 
-/* Sends our position, or 0 before a snapshot is in place. */
+/* Sends our position, or 0 until a snapshot is in use. */
 void replica_talk_acknowledge(struct replica *replica, uint64_t now_ms);
 
-/* Begins to follow the primary's log from this place on. */
+/* Begins to follow the primary's log from this place. */
 void replica_talk_follow(struct replica *replica,
                          const struct replica_place *from, uint64_t key,
                          uint64_t now_ms);

@@ -23,13 +23,14 @@ enum status_replica_state {
 };
 
 struct status_replica {
-    uint64_t id; /* of its client */
+    uint64_t id; /* the id of its client */
     char address[STATUS_TEXT_MAX], local_address[STATUS_TEXT_MAX];
-    char ip[STATUS_TEXT_MAX];   /* announced, or of its socket */
-    char user[STATUS_TEXT_MAX]; /* as which it logged in; a long name is cut */
+    char ip[STATUS_TEXT_MAX];   /* as announced, or from its socket */
+    char user[STATUS_TEXT_MAX]; /* the user as which it logged in; a long name
+                                   is cut */
     unsigned port;              /* announced, or listening; 0: unknown */
     enum status_replica_state state;
-    unsigned slots;         /* that it takes over */
+    unsigned slots;         /* number of slots that it takes over */
     uint64_t acked, synced; /* positions; 0 while it loads its snapshot */
     uint64_t acked_mono_ms, since_mono_ms;
     uint64_t unsent_bytes;
@@ -58,7 +59,8 @@ struct status_figures {
     bool backlog_active;
     enum status_failover failover;
     char failover_error[STATUS_TEXT_MAX];
-    /* as a replica; epoch: of the struct role that the figures belong to */
+    /* as a replica; epoch: that of the struct role to which the figures belong
+     */
     uint64_t epoch;
     enum status_link link;
     uint64_t link_id; /* for CLIENT LIST; 0: none */
@@ -66,13 +68,14 @@ struct status_figures {
     char reason[STATUS_TEXT_MAX]; /* why the link is down; "": not known */
     uint64_t heard_mono_ms, down_mono_ms, synced_mono_ms; /* 0: never */
     uint64_t sync_total_bytes, sync_read_bytes, sync_heard_mono_ms;
-    bool synced_once; /* has had data from a primary since it is a replica */
+    bool synced_once; /* it has had data from a primary since it became a
+                         replica */
 };
 
 struct status *status_new(void);
 void status_free(struct status *status);
 
-/* Loop 0. */
+/* Publishes the figures and the replicas. Loop 0. */
 void status_publish(struct status *status, const struct status_figures *figures,
                     const struct status_replica *replicas, size_t count);
 
@@ -81,8 +84,9 @@ void status_publish(struct status *status, const struct status_figures *figures,
 size_t status_get(struct status *status, struct status_figures *ret_figures,
                   struct status_replica *ret_replicas, size_t max);
 
-/* Keep the last reason of each kind, of any replica: why it could not load the
- * snapshot that it got, and why it was lost. "" forgets one. Any thread. */
+/* Store and return the last reason of each kind, with its replica: why a
+ * replica could not load its snapshot, and why a replica was lost. An empty
+ * reason removes the stored one. Any thread. */
 enum status_trouble { STATUS_REFUSED, STATUS_LOST, STATUS_TROUBLES };
 struct status_note {
     char replica[STATUS_NAME_MAX], reason[STATUS_TEXT_MAX];
@@ -93,10 +97,11 @@ void status_note(struct status *status, enum status_trouble trouble,
 void status_get_note(struct status *status, enum status_trouble trouble,
                      struct status_note *ret_note);
 
-/* Notes that the replica with this id was lost, unless it only took slots. */
+/* Notes that the replica with this id was lost, unless it only took over slots.
+ */
 void status_note_lost(struct status *status, uint64_t id, const char *reason);
 
-/* Writes address:port, as all lists name a replica. */
+/* Writes address:port, as all lists show a replica. */
 void status_name(const struct status_replica *replica,
                  char ret_name[STATUS_NAME_MAX]);
 
@@ -107,7 +112,7 @@ size_t status_count_synced(struct status *status, uint64_t position);
 /* Returns how many replicas there are, in any state. Atomic. */
 size_t status_count(const struct status *status);
 
-/* Counts the online replicas that acknowledged within max_lag_s (0: ever).
- * Atomic. */
+/* Counts the online replicas that have acknowledged within the last max_lag_s
+ * seconds (0: ever). Atomic. */
 size_t status_count_good(const struct status *status, uint64_t now_mono_ms,
                          uint64_t max_lag_s);

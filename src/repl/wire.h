@@ -62,7 +62,7 @@ enum {
     WIRE_VERSION = 1,
     WIRE_ID_CHARS = 40,
     WIRE_CHAIN_MAX = 8,   /* run ids; longer chains are refused */
-    WIRE_LINE_MAX = 1024, /* a reply, or a line between groups */
+    WIRE_LINE_MAX = 1024, /* of a reply, or of a line between groups */
     WIRE_CHUNK_MAX = 1 << 20,
     WIRE_HOLDINGS_MAX = 2 << 20 /* as HOLDINGS_TEXT_MAX */
 };
@@ -91,16 +91,17 @@ struct wire_answer {
     enum wire_answer_kind kind;
     char history[WIRE_ID_CHARS + 1];
     uint64_t key;
-    uint64_t position, sequence, bytes; /* FULLRESYNC; bytes: an estimate */
-    struct history_past past[HISTORY_PAST_MAX]; /* FULLRESYNC */
-    char error[256];                            /* the primary's own words */
+    uint64_t position, sequence, bytes; /* of FULLRESYNC; bytes: an estimate */
+    struct history_past past[HISTORY_PAST_MAX]; /* of FULLRESYNC */
+    char error[256];                            /* the primary's text */
 };
 void wire_write_answer(struct buf *out, const struct wire_answer *answer);
 
-/* Read a line without its CR LF. False, with a reason: it is malformed, of a
- * newer version, or from a server of another kind; *ret_hello or *ret_answer is
- * not touched then. An error reply ("-...") is a WIRE_ERROR answer to PSYNC
- * (true), but no hello (false; the reason quotes it). */
+/* Read a line without its CR LF. False, with a reason: the line is malformed,
+ * of a newer version, or from a server of another kind; then *ret_hello or
+ * *ret_answer is not touched. For an error reply ("-..."), wire_parse_answer()
+ * returns true and WIRE_ERROR, and wire_parse_hello() false and a reason that
+ * quotes it. */
 bool wire_parse_hello(struct slice line, struct wire_hello *ret_hello,
                       char *ret_reason, size_t reason_size);
 bool wire_parse_answer(struct slice line, struct wire_answer *ret_answer,

@@ -38,7 +38,7 @@ bad(struct wire_piece *piece, const char *reason)
     return STEP_BAD;
 }
 
-/* A type byte, a number without leading zeros, CR LF. */
+/* Reads a type byte, a number without leading zeros, and CR LF. */
 struct number {
     size_t bytes;
     uint64_t value;
@@ -115,7 +115,7 @@ begins_holdings(const struct wire_reader *reader, struct slice data)
            memcmp(data.data, holdings_begin, len) == 0;
 }
 
-/* The text comes as one piece. */
+/* Reads holdings, whose text is one piece. */
 static void
 read_holdings(struct slice data, struct wire_piece *piece)
 {

@@ -27,8 +27,8 @@ is_target(const struct failover *failover, const struct status_replica *replica)
                               strcasecmp(replica->ip, failover->host) == 0));
 }
 
-/* Finds the replica with the most of the log among those that may lead. False:
- * there is none. */
+/* Finds, among the replicas that may lead, the one with the most of the log.
+ * False: there is none. */
 static bool
 choose(const struct replication *r, const struct failover *failover,
        struct status_replica *ret_replica)
@@ -163,7 +163,7 @@ static void
 fall_back(struct replication *r, const char *error)
 {
     gate_raise(replication_gate(r), 0);
-    if (!atomic_load(&r->loop0->service->absent)) { /* else: no data */
+    if (!atomic_load(&r->loop0->service->absent)) { /* else it has no data */
         role_lead(r->loop0->service);
     }
     gate_lower(replication_gate(r), 0);

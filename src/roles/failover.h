@@ -9,13 +9,14 @@
 
 struct replication;
 
-/* Begins or aborts a failover. Any thread, inside the gate; they have the types
- * of hooks. False: there is one already (with a reason), or none to abort. */
+/* Begin and abort a failover. Any thread, inside the gate; they are called as
+ * hooks (struct replication_calls). False: there is one already (with a
+ * reason), or there is none to abort. */
 bool failover_ask(void *ctx, const struct failover_order *order,
                   char *ret_reason, size_t size);
 bool failover_abort(void *ctx);
 
-/* Continues the failover that is under way. */
+/* Takes the next step of the failover that is under way. */
 void failover_tick(struct replication *r);
 
 /* Begins to lead because our primary asks for it. False: it cannot, with a

@@ -10,8 +10,9 @@
 struct replication;
 struct service;
 
-/* Publishes all figures now; or only if they have changed (figures_due), then
- * wakes the commands that wait for them. Outside the gate. */
+/* figures_show() publishes all figures now. figures_settle() does so only if
+ * they have changed (figures_due), and then wakes the commands that wait for
+ * them. Outside the gate. */
 void figures_show(struct replication *r);
 void figures_settle(struct replication *r);
 
@@ -21,5 +22,6 @@ void figures_judge(struct service *service);
 /* Copies the run ids of the servers above us for other threads. */
 void figures_keep_chain(struct replication *r);
 
-/* Any thread; it has the type of a hook. */
+/* Returns these run ids. Any thread; it is called as a hook (struct
+ * replication_calls). */
 size_t figures_copy_chain(void *ctx, char (*ret_chain)[WIRE_ID_CHARS + 1]);

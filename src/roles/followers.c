@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Bytes and events of the links, and the snapshot's pipe.
+ * Handles the bytes and events of the links, and the snapshot's pipe.
  */
 #include "roles/followers.h"
 
@@ -37,7 +37,7 @@ struct follower {
     struct replication *r;
     uint64_t id; /* of the former client */
     struct link *link;
-    struct user *user; /* as which it logged in, with a reference */
+    struct user *user; /* the user of its login, with a reference */
 };
 
 static struct follower *
@@ -338,7 +338,7 @@ followers_sync_reached(void *ctx, uint64_t position, uint64_t sequence)
     struct replication *r = ctx;
 
     (void)sequence;
-    if (r->sync.state != OUTGOING_NONE) { /* else it was cancelled */
+    if (r->sync.state != OUTGOING_NONE) { /* else the snapshot was cancelled */
         primary_sync_reached(r->primary, position);
     }
 }
@@ -348,7 +348,7 @@ followers_sync_ended(void *ctx, int error)
 {
     struct replication *r = ctx;
 
-    if (r->sync.state == OUTGOING_NONE) { /* it was cancelled */
+    if (r->sync.state == OUTGOING_NONE) { /* the snapshot was cancelled */
         return;
     }
     if (error != 0) {
@@ -401,7 +401,7 @@ attach(struct follower *follower, const struct handover *handover)
         grace_look(r);
         return false;
     }
-    if (hello.pulls) { /* it does not come back after a restart */
+    if (hello.pulls) { /* such a server does not come back after a restart */
         log_notice("server.replication", "a server takes slots over",
                    "id=%llu address=%s port=%u slots=%u",
                    (unsigned long long)hello.id, hello.address, hello.port,
@@ -420,9 +420,9 @@ attach(struct follower *follower, const struct handover *handover)
     return true;
 }
 
-/* Two servers that connect to each other at the same moment detect the ring
- * only here. A primary that has lost its data takes slots from its replica,
- * which has no link to it then. */
+/* Returns whether a server is above us. Two servers that connect to each other
+ * at the same moment detect the ring only here. A primary that has lost its
+ * data may take slots from its replica, if that has no link to it. */
 static bool
 is_above_us(const struct replication *r, const char *run_id)
 {
@@ -506,7 +506,7 @@ drop_handover(void *ptr)
     session_free_handover(handover);
 }
 
-/* On loop 0. */
+/* Takes the handover over, on loop 0. */
 static void
 on_handover(struct loop *loop, void *ptr, uint64_t number)
 {

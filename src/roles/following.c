@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Groups on their way into the data and the log, and snapshots on their way
- * into the place of our data.
+ * Executes arriving groups and relays them to the log, and replaces our data by
+ * arriving snapshots.
  */
 #include "roles/following.h"
 
@@ -24,8 +24,8 @@
 
 #include <stdio.h>
 
-/* Whether the role is still the one that the link was made for. Inside the
- * gate. */
+/* Returns whether the role is still the one for which the link was made. Inside
+ * the gate. */
 static bool
 is_current(const struct replication *r)
 {
@@ -104,7 +104,7 @@ where(void *ctx, struct replica_place *ret_place)
     gate_leave(gate, 0);
 }
 
-/* Under the gate. */
+/* Applies a group and relays it, under the gate. */
 static enum replica_applied
 apply_and_relay(struct replication *r, const struct wire_piece *group,
                 char *ret_reason, size_t reason_size)
@@ -256,8 +256,8 @@ drop_data(struct replication *r)
     return true;
 }
 
-/* Whether the machine could hold the new data without our old data. maxmemory
- * does not count: a replica has to hold what its primary holds. */
+/* Returns whether the machine has memory for the new data without our old data.
+ * maxmemory does not count: a replica must store what its primary stores. */
 static bool
 could_fit(const struct replication *r, uint64_t bytes)
 {
@@ -324,8 +324,9 @@ begin_transfer(struct replication *r, char *ret_reason, size_t reason_size)
     return true;
 }
 
-/* The data stays until its part that the primary lacks is saved (merge.h).
- * Until then the link is paused, and what has come of the snapshot is held. */
+/* Our data stays until the part that the primary lacks is saved (heal/merge.h).
+ * Until then the link is paused, and the bytes of the snapshot that have come
+ * are kept. */
 static bool
 load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
            size_t reason_size)
@@ -474,8 +475,8 @@ end_load(struct replication *r)
     r->following.stores = true;
 }
 
-/* The link is up once the disk has what came; a disk that fails delays it no
- * longer. */
+/* The link counts as up once the disk has the data that came, or has failed to
+ * take it. */
 static void
 end_store(struct replication *r)
 {

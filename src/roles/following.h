@@ -9,7 +9,8 @@
 
 struct replication;
 
-/* Returns our side of replication, without a primary; the caller frees it. */
+/* Returns the replica's side of replication, which follows no primary yet; the
+ * caller frees it. */
 struct replica *following_init(struct replication *r);
 
 /* Follows the primary of this role. failover: asks it to become the primary. */
@@ -17,8 +18,8 @@ void following_begin(struct replication *r, const struct role *role,
                      bool failover);
 void following_end(struct replication *r);
 
-/* Closes the link because of CLIENT KILL, or because our data was replaced.
- * Another link follows. */
+/* Closes the link because of CLIENT KILL, or because our data was replaced. It
+ * then connects again. */
 void following_kill(struct replication *r, const char *reason);
 
 /* Continues when the transfer's thread or the journal has made progress. */

@@ -19,8 +19,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* The least time to wait for former replicas; then those that are not back are
- * forgotten. */
+/* The least time to wait for former replicas. After it, those that are not back
+ * are forgotten. */
 enum { MEMORY_MS = 60 * 1000 };
 
 /* ---- histories ----------------------------------------------------------- */
@@ -188,7 +188,8 @@ note_behind(struct replication *r)
     }
 }
 
-/* All former replicas follow again, and none of them is ahead. */
+/* Ends the grace when all former replicas follow again, and none of them is
+ * ahead. */
 static void
 settle_grace(struct replication *r)
 {

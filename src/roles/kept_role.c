@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A server that has never had to do with replication leaves no file.
+ * A server that was never a replica and never had one has no role file.
  */
 #include "roles/kept_role.h"
 

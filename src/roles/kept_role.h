@@ -15,21 +15,21 @@ enum kept_role {
     KEPT_ROLE_REFUSED /* the options do not allow it */
 };
 
-/* Sets the role as it was kept, or else as it is configured. Before the loops
- * run; the data directory is locked. Unless it is open, the reason was logged.
- */
+/* Sets the kept role, or else the configured one. Call it before the loops run,
+ * when the data directory is locked. Unless it returns KEPT_ROLE_OPEN, the
+ * reason was logged. */
 enum kept_role kept_role_open(struct replication *r);
 
 /* Writes the file if the role has changed. Outside the gate. */
 void kept_role_update(struct replication *r);
 
-/* Writes the file into another data directory. */
+/* Writes the file again, since the data directory is another one now. */
 void kept_role_write_again(struct replication *r);
 
-/* Whether the role of this epoch was written, or an attempt has failed. Any
- * thread; it has the type of a hook. */
+/* Returns whether the role of this epoch was written, or an attempt has failed.
+ * Any thread; it is called as a hook (struct replication_calls). */
 bool kept_role_is_settled(void *ctx, uint64_t epoch);
 
-/* Writes what is not written yet. Its thread wakes the loops, so call it before
- * they are freed. */
+/* Writes the file if its newest state is not written yet. Its thread wakes the
+ * loops, so call it before they are freed. */
 void kept_role_close(struct replication *r);

@@ -52,9 +52,9 @@ outgoing_close(struct replication *r)
     kept_role_update(r);
 }
 
-/* Closes the group. Returns up to where replicas may have the log: to its end
- * while all of it came from our primary, which has released it; else to where
- * it is released here. */
+/* Closes the group. Returns the position up to which replicas may have the log.
+ * That is its end while all of it came from our primary, which has released it;
+ * else the position that is released here. */
 static uint64_t
 close_group(const struct replication *r)
 {
@@ -105,7 +105,7 @@ take_ask(struct replication *r)
     return ask;
 }
 
-/* Whether a client waits for an acknowledgement. */
+/* Returns whether a client waits for an acknowledgement. */
 static bool
 is_urgent(struct replication *r)
 {

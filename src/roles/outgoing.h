@@ -13,20 +13,23 @@ struct replication;
 void outgoing_start(struct replication *r, uv_loop_t *uv);
 void outgoing_stop(struct replication *r);
 
-/* Begins to copy the log into the backlog; or ends that, and frees the backlog,
- * since no replica follows. */
+/* outgoing_open() begins to copy the log into the backlog. outgoing_close()
+ * ends that and frees the backlog, since no replica follows. */
 void outgoing_open(struct replication *r);
 void outgoing_close(struct replication *r);
 
-/* Seals what was written so far. Returns up to where replicas may have it. */
+/* Seals the groups that were closed so far. Returns the position up to which
+ * replicas may have the log. */
 uint64_t outgoing_seal(struct replication *r);
 
-/* Sends what is released: now; now if a client waits for an acknowledgement,
- * else within half a millisecond; or by loop 0, which it wakes (any thread). */
+/* Send the released part of the log. outgoing_send() sends it now.
+ * outgoing_look() sends it now if a client waits for an acknowledgement, else
+ * within half a millisecond. outgoing_poke(), on any thread, wakes loop 0 to
+ * send it. */
 void outgoing_send(struct replication *r);
 void outgoing_look(struct replication *r);
 void outgoing_poke(struct replication *r);
 
 /* Asks replicas to acknowledge this position as soon as they have it. Any
- * thread; it has the type of a hook, and ctx is the struct replication. */
+ * thread; it is called as a hook, with the struct replication as ctx. */
 void outgoing_ask(void *ctx, uint64_t position);

@@ -57,12 +57,12 @@ enum outgoing_state {
 struct outgoing_sync {
     enum outgoing_state state;
     int error;
-    bool limited; /* to some slots */
+    bool limited; /* the snapshot has only some slots */
     struct link *pipe;
 };
 
-/* What a client asked of loop 0 about a failover; the newest abort replaces
- * any. */
+/* What a client asked loop 0 to do about a failover; an abort replaces an
+ * earlier wish. */
 enum failover_wish { FAILOVER_NO_WISH, FAILOVER_BEGIN, FAILOVER_ABORT };
 
 /* FAILOVER: hands our role to a replica.
@@ -74,7 +74,7 @@ enum failover_wish { FAILOVER_NO_WISH, FAILOVER_BEGIN, FAILOVER_ABORT };
 struct failover {
     enum status_failover state;
     bool any, force;
-    char host[ROLE_HOST_MAX]; /* of the replica that is to lead */
+    char host[ROLE_HOST_MAX]; /* of the replica that will lead */
     unsigned port;
     uint64_t until_ms; /* UINT64_MAX: no end */
     char error[STATUS_TEXT_MAX];
@@ -83,40 +83,43 @@ struct failover {
 /* The replicas that a primary expects to come back after its start (grace.c).
  */
 struct grace {
-    uint64_t awaits_until_ms;             /* 0: it waits for no replica */
-    uint64_t awaited[ROLE_FOLLOWERS_MAX]; /* not back yet; 0: no more */
-    bool awaits_more;                     /* and others, whose names are lost */
-    uint64_t met[ROLE_FOLLOWERS_MAX]; /* have followed since then; 0: no more */
+    uint64_t awaits_until_ms; /* until when it waits for replicas; 0: it does
+                                 not wait */
+    uint64_t awaited[ROLE_FOLLOWERS_MAX]; /* those that are not back yet; 0: no
+                                             more */
+    bool awaits_more; /* and others, whose addresses are not known */
+    uint64_t met[ROLE_FOLLOWERS_MAX]; /* those that have followed since the
+                                         start; 0: no more */
     bool met_more;
     char before[ROLE_BEFORE_MAX][HISTORY_ID_CHARS + 1];
 };
 
-/* Our primary; following.c's, except `synced_once` (which role_change.c and
- * replication.c set at a change of role and at the start). */
+/* What following.c keeps about our primary. Only `synced_once` is set by
+ * others: role_change.c at a change of role, and replication.c at the start. */
 struct following {
     struct upstream up;
-    /* All of our log came from our primary, which has released it: our replicas
-     * may have it before our own disk has. */
+    /* All of our log came from our primary, which has released it: so our
+     * replicas may get it before it is on our own disk. */
     bool released_above;
-    /* Has had data from a primary since it is a replica. The next primary may
-     * be unreachable: the data counts as a replica's. */
+    /* Whether it has had data from a primary since it became a replica. Even if
+     * the next primary is unreachable, the data then counts as a replica's. */
     bool synced_once;
     bool holds;      /* the snapshot waits until merge.c has saved our data */
-    struct buf held; /* what has come of it */
-    bool adopting;   /* persist puts the transfer in place */
-    bool stores;     /* it is in place, and not on the disk yet */
-    /* Sidecar mode: takes what the primary holds of the slots. NULL: else. */
+    struct buf held; /* the bytes of it that have come */
+    bool adopting;   /* persist puts the transferred data in place */
+    bool stores;     /* the data is in place, but not on the disk yet */
+    /* In sidecar mode, takes what the primary holds of the slots; else NULL. */
     bool (*take_holdings)(void *ctx, struct slice text);
-    /* Likewise: whether the data of the primary, of this history, may replace
-     * what is here. */
+    /* In sidecar mode, returns whether the data of the primary, which is of
+     * this history, may replace the data here; else NULL. */
     bool (*may_load)(void *ctx, const char *history);
     void *holdings_ctx;
-    bool told; /* the present link has said it */
+    bool told; /* the present link has told what the primary holds */
 };
 
 /* What other threads read or ask for. */
 struct replication_shared {
-    _Atomic uint64_t kept_ticket, kept_epoch; /* of the kept role */
+    _Atomic uint64_t kept_ticket, kept_epoch; /* of the role in the role file */
     atomic_bool poked;        /* there may be something to send */
     atomic_bool conf_changed; /* options have changed */
     atomic_bool streams;      /* the journal has a tap */
@@ -130,7 +133,8 @@ struct replication_shared {
     char chain[WIRE_CHAIN_MAX][WIRE_ID_CHARS + 1];
 };
 
-/* NOLINTNEXTLINE(*Padding): in the order of its uses, and there is one. */
+/* NOLINTNEXTLINE(*Padding): the fields are in the order of use, and there is
+ * one. */
 struct replication {
     const struct loop0 *loop0;
     struct backlog *backlog;
@@ -141,25 +145,26 @@ struct replication {
     struct merge_state merge_state;
     enum { REPLICATION_LOADS, REPLICATION_RUNS, REPLICATION_STOPPED } life;
 
-    struct role_state kept;  /* what role_file was given last */
+    struct role_state kept;  /* the state that role_file was last given */
     bool has_replicas;       /* as the role file says */
-    uint64_t key;            /* of the seals */
-    uint64_t epoch;          /* of the role that the links follow */
+    uint64_t key;            /* key of the seals */
+    uint64_t epoch;          /* epoch of the role that the links follow */
     uint64_t released_epoch; /* the disk has the role of this epoch */
-    char history[HISTORY_ID_CHARS + 1]; /* of our log, as it was noted last */
+    char history[HISTORY_ID_CHARS + 1]; /* history of our log, as last noted */
 
     struct follower *followers;
     uint64_t users_seen; /* users.changes that followers_revoke has applied */
     struct outgoing_sync sync;
-    uint64_t alone_since_ms; /* without replicas; 0: there are some */
+    uint64_t alone_since_ms; /* since when there are no replicas; 0: there are
+                                some */
     bool figures_due;        /* acknowledgements or replicas have changed */
 
     struct following following;
     struct failover failover;
-    uint64_t grace_ms; /* of this start; 0: none */
+    uint64_t grace_ms; /* grace of this start; 0: none */
     struct grace grace;
 
-    uint64_t backlog_ttl_ms;      /* options in force */
+    uint64_t backlog_ttl_ms;      /* the options in force */
     uint64_t merge_journal_bytes; /* 0: there are no merges */
 
     struct merge *merge;
@@ -172,11 +177,11 @@ struct replication {
     uv_timer_t tick;
     struct outgoing_flush {
         uv_poll_t poll;    /* of fd, a timer */
-        uint64_t sent_ns;  /* when the last group went out */
-        uint64_t streamed; /* up to where */
+        uint64_t sent_ns;  /* when the last group was sent */
+        uint64_t streamed; /* up to which position it was sent */
         int fd;
         bool armed;
-        bool more; /* replicas have not been given all of it yet */
+        bool more; /* replicas have not got all of it yet */
     } flush;
     uv_async_t poke; /* any thread sends it */
     struct replication_shared shared;
@@ -184,7 +189,7 @@ struct replication {
 
 enum { REPLICATION_TICK_MS = 100 };
 
-/* The clock of all events and deadlines here. */
+/* Returns the clock of all events and deadlines in this room. */
 static inline uint64_t
 replication_now_ms(void)
 {
@@ -197,7 +202,7 @@ replication_gate(const struct replication *r)
     return keyspace_gate(r->loop0->service->keyspace);
 }
 
-/* Returns a copy. Call it outside the gate. */
+/* Returns a copy of the role. Call it outside the gate. */
 static inline struct role
 replication_role(const struct replication *r)
 {

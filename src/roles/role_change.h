@@ -6,9 +6,10 @@
 
 struct replication;
 
-/* Compares the role with the one that the links follow; moves the links. */
+/* Compares the role with the one that the links follow, and changes the links
+ * if they differ. */
 void role_change_look(struct replication *r);
 
-/* Passes the history of our log to the primary's side if it has changed: with
- * the role, or within the log of our primary. Outside the gate. */
+/* Passes the history of our log to the primary's side if it has changed: by a
+ * change of role, or by a command in our primary's log. Outside the gate. */
 void role_change_note_history(struct replication *r);

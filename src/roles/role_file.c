@@ -149,8 +149,7 @@ take_words(struct slice *text, const char *begin, struct slice *ret_line)
            ret_line->len > 0 && ret_line->data[ret_line->len - 1] != ' ';
 }
 
-/* Removes the next word of such a line. False: there is none, or it is empty.
- */
+/* Cuts the next word off such a line. False: there is none, or it is empty. */
 static bool
 next_word(struct slice *line, struct slice *ret_word)
 {
@@ -213,7 +212,7 @@ static enum verdict
 parse(struct slice text, struct role_state *ret_state, const char **ret_reason)
 {
     static const struct {
-        unsigned version; /* that has it first */
+        unsigned version; /* first version with this line */
         bool (*take)(struct slice *text, struct role_state *state);
         const char *reason;
     } lines[] = {

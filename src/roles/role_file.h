@@ -21,28 +21,28 @@ enum { ROLE_BEFORE_MAX = 3, ROLE_FOLLOWERS_MAX = 8 };
 struct role_state {
     bool known; /* there is a file */
     bool replica;
-    char host[ROLE_HOST_MAX]; /* of the primary; role_host_is_valid */
+    char host[ROLE_HOST_MAX]; /* of the primary; valid by role_host_is_valid */
     uint32_t port;            /* 1..65535 */
-    uint64_t key;             /* 0: none */
+    uint64_t key;             /* key of the seals; 0: none */
     bool replicas; /* it had replicas: keep a backlog from the start */
-    char history[HISTORY_ID_CHARS + 1]; /* of the data; "": none */
-    /* Of a primary: earlier histories, newest first, that a replica which is
-     * not back yet may still be in; "": no more. */
+    char history[HISTORY_ID_CHARS + 1]; /* history of the data; "": none */
+    /* For a primary: earlier histories, newest first, in which a replica that
+     * is not back yet may still be; "": no more. */
     char before[ROLE_BEFORE_MAX][HISTORY_ID_CHARS + 1];
-    /* Of a primary: its last replicas, each as the hash of its address
-     * (grace.c); 0: no more. And whether there were more. */
+    /* For a primary: its last replicas, each as the hash of its address
+     * (grace.c); 0: no more. more_followers: there were more than these. */
     uint64_t followers[ROLE_FOLLOWERS_MAX];
     bool more_followers;
 };
 
-/* Whether both states lead to the same file. */
+/* Returns whether both states are stored as the same file. */
 bool role_state_same(const struct role_state *one,
                      const struct role_state *other);
 
-/* Reads the file before the loops run. dir_fd: of dir. False: the file cannot
- * be read, or is of a newer version (reason); *ret_state is as without a file.
- * True with a reason: the file was damaged and was renamed to
- * ROLE_FILE_DAMAGED; *ret_state is as without a file, too. */
+/* Reads the file before the loops run. dir_fd: the open dir. False, with a
+ * reason: the file cannot be read, or is of a newer version. True with a
+ * reason: the file was damaged, and was renamed to ROLE_FILE_DAMAGED. In both
+ * cases *ret_state is as without a file. */
 bool role_file_read(int dir_fd, struct role_state *ret_state, char *ret_reason,
                     unsigned reason_size);
 

@@ -29,7 +29,7 @@ apply_new(struct worker *worker)
 
     obey_init(&apply->obey, worker->service, worker->index);
     apply->obey.worker->loop = worker->loop;
-    apply->obey.worker->stats = worker->stats; /* what is applied counts */
+    apply->obey.worker->stats = worker->stats; /* applied commands count */
     apply->obey.worker->holds_gate = true;
     apply->obey.worker->silent = true;
     return apply;

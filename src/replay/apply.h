@@ -14,7 +14,7 @@
 
 struct apply;
 
-/* worker: of loop 0. */
+/* Makes the executor. worker: that of loop 0. */
 struct apply *apply_new(struct worker *worker);
 void apply_free(struct apply *apply);
 
@@ -23,17 +23,19 @@ void apply_free(struct apply *apply);
 bool apply_needs_world(struct apply *apply, struct slice commands);
 
 /* Does what pages_clear() does (pages.h), if the group of the last call of
- * apply_needs_world() is long. The caller is as for apply_group. */
+ * apply_needs_world() is long. The conditions of apply_group hold for the
+ * caller. */
 bool apply_clears(struct apply *apply, struct slice commands,
                   uint64_t sequence);
 
 /* Executes a group, with the rules of obey_group. The caller is inside a
- * section of the gate, or has raised it if apply_needs_world, for the group and
- * its relay together, so that neither the end of a walk nor a change of the
- * role comes between them; dispatch then takes only the stripes' locks
- * (worker->holds_gate). position: of the log, where the group begins. On false
- * the commands before the failed one were executed, so the data must be fetched
- * anew. apply_wake wakes the loops with notices, outside the gate. */
+ * section of the gate, or has raised it if apply_needs_world() is true. It
+ * stays there for the group and its relay, so that neither the end of a walk
+ * nor a change of the role comes between them. Dispatch then takes only the
+ * stripes' locks (worker->holds_gate). position: where the group begins in the
+ * log. If it returns false, the commands before the failed one were executed,
+ * so the data must be fetched anew. apply_wake wakes the loops that have
+ * notices, outside the gate. */
 bool apply_group(struct apply *apply, struct slice commands, uint64_t position,
                  char *ret_reason, size_t reason_size);
 void apply_wake(struct apply *apply);

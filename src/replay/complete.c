@@ -27,7 +27,7 @@ struct complete {
     struct obey obey;
     struct excerpt *excerpt; /* NULL: the state has all keys */
     struct keyspace *keyspace;
-    /* Of the group, and of its present command. */
+    /* About the group and its present command: */
     struct logged_reader reader;
     uint32_t db;
     uint64_t position; /* behind the command */
@@ -78,7 +78,7 @@ key_of(const struct complete *complete, struct slice name)
     return key_named(name, complete->db);
 }
 
-/* Whether the copy includes the present command. */
+/* Returns whether the copy includes the present command. */
 static bool
 is_later(const struct complete *complete, const struct entry *entry)
 {
@@ -104,7 +104,8 @@ drop_key(struct complete *complete, const struct key *key)
     }
 }
 
-/* Behind a gap a command may depend on what is lost: it is skipped. */
+/* Returns whether a wrong command is skipped: behind a gap it may depend on
+ * what is lost. */
 static bool
 wrong(struct complete *complete, const char *what)
 {
@@ -189,7 +190,7 @@ dispatch_on(struct complete *complete, const struct key *key)
     return true;
 }
 
-/* Makes the key, in the place of what is there. */
+/* Makes the key, and replaces what is there. */
 static bool
 make_key(struct complete *complete, const struct slice *argv)
 {
@@ -199,8 +200,8 @@ make_key(struct complete *complete, const struct slice *argv)
            dispatch_on(complete, &key);
 }
 
-/* A BF.INSERT creates if it has an INCARNATION; else the words before ITEMS
- * mean nothing to a filter that is there. */
+/* A BF.INSERT creates if it has an INCARNATION; else the words before ITEMS do
+ * not matter, since the filter exists. */
 static bool
 insert(struct complete *complete, const struct slice *argv, size_t argc)
 {
@@ -266,7 +267,7 @@ drop_in(struct complete *complete, struct slice name, struct slice db)
     return true;
 }
 
-/* COPY from to [DB n] ... */
+/* Executes COPY from to [DB n] ... */
 static bool
 copy(struct complete *complete, const struct slice *argv, size_t argc)
 {
@@ -309,7 +310,8 @@ swap(struct complete *complete, const struct slice *argv)
     return true;
 }
 
-/* The end section says what REPLCONF HISTORY does. */
+/* Executes a command. REPLCONF HISTORY is skipped, since the end section has
+ * the history. */
 static bool
 execute_logged(struct complete *complete, const struct logged *logged)
 {
@@ -357,7 +359,7 @@ execute_logged(struct complete *complete, const struct logged *logged)
 
 /* ---- groups -------------------------------------------------------------- */
 
-/* An error names the place in the log. */
+/* Adds the place in the log to an error. */
 static bool
 say_where(const struct complete *complete, char *ret_reason, size_t reason_size)
 {
@@ -392,7 +394,7 @@ execute_group(struct complete *complete, const struct snapshot_effects *effects,
     return true;
 }
 
-/* Where a piece of the log that the part's excerpt has picked is executed. */
+/* What is needed to execute a piece that the excerpt has picked. */
 struct piece_run {
     struct complete *complete;
     char *reason;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * MOVE and COPY may have their target in another database than the selected
- * one: of them only the names are judged. complete.h does no more with them
- * than to drop keys.
+ * one: so only their names are compared. That is safe, since complete.h only
+ * drops keys for them.
  */
 #include "replay/excerpt.h"
 
@@ -18,7 +18,7 @@ struct excerpt {
     uint32_t db; /* what the part's database is called now */
     struct logged_reader reader;
     struct buf piece; /* empty: none is open */
-    /* Of the group: */
+    /* About the present group: */
     excerpt_fn fn;
     void *ctx;
     struct snapshot_effects effects;

@@ -15,14 +15,14 @@
 
 struct inject;
 
-/* worker: of loop 0. */
+/* Makes the executor. worker: that of loop 0. */
 struct inject *inject_new(struct worker *worker);
 void inject_free(struct inject *inject);
 
 /* Executes writes and SELECT in canonical RESP. The caller is inside a section
  * of the gate, has found room in the journal, and keeps each call short.
- * Refuses commands that need the raised gate (FLUSHALL, SWAPDB). On false the
- * commands before the failed one were executed. */
+ * Refuses commands that need the raised gate (FLUSHALL, SWAPDB). If it returns
+ * false, the commands before the failed one were executed. */
 bool inject_run(struct inject *inject, struct slice commands, char *ret_reason,
                 size_t reason_size);
 

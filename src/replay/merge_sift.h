@@ -29,14 +29,16 @@ struct merge_sift;
 struct merge_name {
     struct slice name;
     uint32_t db;
-    uint64_t incarnation; /* set by the owner; 0: its adds are set aside */
-    bool touched;         /* likewise, by another command of the log */
+    uint64_t incarnation; /* the owner sets it; 0: set its adds aside */
+    bool touched; /* another command of the log changes the key: its adds are
+                     set aside */
 };
 
 struct merge_sift_hooks {
     /* Takes one item for a key. Words are borrowed from the log. */
     bool (*offer)(void *ctx, const struct merge_name *name, struct slice item);
-    /* Takes a command. changes: how many items it adds, or 1. */
+    /* Takes a command. changes: how many items it adds; 1 for other commands.
+     */
     bool (*aside)(void *ctx, uint32_t db, const struct slice *argv, size_t argc,
                   size_t changes);
     void *ctx;
@@ -49,7 +51,8 @@ void merge_sift_free(struct merge_sift *sift); /* NULL is fine */
  * or EINVAL: these bytes are no group. */
 int merge_sift_note(struct merge_sift *sift, struct slice commands);
 
-/* The names, in the order in which they came first. */
+/* Return the number of names, and a name, in the order of their first
+ * appearance. */
 size_t merge_sift_count(const struct merge_sift *sift);
 struct merge_name *merge_sift_name(const struct merge_sift *sift, size_t i);
 

@@ -31,7 +31,7 @@
 /* Open since it is embedded; obey.c owns the fields. Before the first group the
  * embedding module sets alone, silent and holds_gate of the worker. */
 struct obey {
-    struct stats *stats; /* which no client sees */
+    struct stats *stats; /* statistics that no client sees */
     struct worker *worker;
     struct session session;
     struct batch batch;
@@ -40,7 +40,7 @@ struct obey {
                      and has a command of more than PAGES_LONG words */
 };
 
-/* index: the thread's, for the gate. */
+/* Prepares it. index: the thread's index at the gate. */
 void obey_init(struct obey *obey, struct service *service, unsigned index);
 void obey_fini(struct obey *obey);
 

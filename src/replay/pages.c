@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A command is found again by its place in the group, whose bytes may have
- * moved. If they are of another group with the same number, there may be no
+ * moved. If they belong to another group with the same number, there may be no
  * command at that place: then nothing more is done.
  */
 #include "replay/pages.h"
@@ -15,7 +15,7 @@ enum {
     PIECES_MOST = 32 /* of a group, since each piece reads it again */
 };
 
-/* A piece ends when it has lasted and has got so far. */
+/* A piece ends when this time is over and it has come this far. */
 struct turn {
     uint64_t until_ns;
     const char *group;
@@ -53,7 +53,7 @@ clear_some(struct worker *worker, const struct key *key,
     return is_fresh;
 }
 
-/* False: the piece is over. */
+/* Clears pages for a command. False: the piece is over. */
 static bool
 clear_command(struct pages *pages, struct worker *worker,
               const struct logged *logged, const struct turn *turn)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Has the kernel clear the pages that the adds of a long group will write, in
+ * Makes the kernel clear the pages that the adds of a long group will write, in
  * pieces, before the group is executed: this takes several times as long as the
- * adds. Only zeros are written over zeros, under the locks of the keys, so the
- * data is the same before and after a piece. Between two pieces clients are
- * served, a filter may change or go, and the group may be given up: that makes
- * the rest slower or needless, but never wrong. Loop 0.
+ * adds themselves. Only zeros are written over zeros, under the locks of the
+ * keys, so the data is the same before and after a piece. Between two pieces
+ * clients are served, a filter may change or go, and the group may be given up:
+ * that makes the rest slower or needless, but never wrong. Loop 0.
  */
 #pragma once
 
@@ -14,7 +14,8 @@
 
 enum { PAGES_LONG = 256 }; /* commands of more words have their pages cleared */
 
-/* Where it is between two pieces. {0} at first; pages.c owns the fields. */
+/* How far the clearing is, between two pieces. {0} at first; pages.c owns the
+ * fields. */
 struct pages {
     uint64_t sequence; /* of the group */
     size_t at;         /* of the next command, in the group */
@@ -27,8 +28,8 @@ struct pages {
 void pages_fini(struct pages *pages);
 
 /* Clears pages for half a millisecond, or longer if the group would otherwise
- * need very many pieces. db: that of the first command. Returns false if there
- * is more to do; the next call for this group goes on from there. The caller is
- * inside a section of the gate. */
+ * need very many pieces. db: the database of the first command. Returns false
+ * if there is more to do; then the next call for this group continues. The
+ * caller is inside a section of the gate. */
 bool pages_clear(struct pages *pages, struct worker *worker, uint32_t db,
                  struct slice group, uint64_t sequence);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Alone, so that nothing is locked, and MULTI and EXEC mean nothing.
+ * The worker is `alone`, so nothing is locked, and MULTI and EXEC are skipped.
  */
 #include "replay/replay.h"
 

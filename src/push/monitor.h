@@ -21,7 +21,7 @@ void monitor_deliver(struct monitor *monitor, unsigned loop,
                      const struct notice *notice);
 void monitor_cut(struct monitor *monitor, unsigned loop);
 
-/* A command for MONITOR. monitor_feed writes it as the line
+/* A command for MONITOR. monitor_feed() writes it as the line
  *   1700000000.123456 [0 127.0.0.1:5000] "bf.add" "k" "x"
  * and posts the line to every loop with monitors. It shortens a long argument
  * to its first bytes and "... (n more bytes)", and a long line to its first

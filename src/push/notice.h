@@ -33,13 +33,13 @@ enum notice_kind {
     NOTICE_MESSAGE,         /* PUBLISH, and keyspace events */
     NOTICE_SHARD_MESSAGE,   /* SPUBLISH */
     NOTICE_INVALIDATE,      /* channel: the key that changed */
-    NOTICE_INVALIDATE_ALL,  /* a flush */
+    NOTICE_INVALIDATE_ALL,  /* after a flush */
     NOTICE_REDIRECTED,      /* an invalidation, for a target (targets.h) */
-    NOTICE_REDIRECT_BROKEN, /* the target is gone */
+    NOTICE_REDIRECT_BROKEN, /* tells that the target is gone */
     NOTICE_MONITOR,         /* payload: the line */
-    /* Of filters (pubsub_feed.h); channel: the topic's name. */
+    /* About filters (pubsub_feed.h); channel: the topic's name. */
     NOTICE_FILTER,
-    NOTICE_FILTERS,      /* for all of a database; channel: its number */
+    NOTICE_FILTERS, /* about all filters of a database; channel: its number */
     NOTICE_FILTER_ANSWER /* for one client */
 };
 
@@ -51,7 +51,7 @@ struct notice {
     uint64_t hold_until;
     uint64_t from; /* the id of the client that caused it; 0: none */
     struct slice channel, payload;
-    char bytes[]; /* of the channel and the payload */
+    char bytes[]; /* the bytes of channel and payload */
 };
 
 /* Makes a notice with one reference. NULL: no memory. */
@@ -72,9 +72,10 @@ struct inbox_reader {
      * until_ns has passed; the inbox calls again with the same notice. */
     bool (*deliver)(void *ctx, const struct notice *notice, uint64_t to,
                     uint64_t until_ns);
-    /* Sends what deliver has gathered, until until_ns, if it is time. Returns
-     * when it is to be called again, by the monotonic clock; 0: nothing is
-     * gathered. A time that is past: before more is delivered. Optional. */
+    /* Sends what deliver has gathered, if it is due, and stops at until_ns.
+     * Returns when to call it again, by the monotonic clock; 0: nothing is
+     * gathered. If that time is past, it is called again before more is
+     * delivered. Optional. */
     uint64_t (*send)(void *ctx, uint64_t until_ns);
     /* Called after some notices were lost. */
     void (*lost)(void *ctx);
@@ -83,8 +84,8 @@ struct inbox_reader {
 
 struct inboxes;
 
-/* An inbox with *limit_bytes of notices accepts no more; the limit may change
- * at any time. */
+/* Makes an inbox for each loop. An inbox with *limit_bytes of notices accepts
+ * no more; the limit may change at any time. */
 struct inboxes *inboxes_new(unsigned loops,
                             const _Atomic uint64_t *limit_bytes);
 void inboxes_free(struct inboxes *inboxes);
@@ -93,7 +94,7 @@ void inboxes_free(struct inboxes *inboxes);
 void inboxes_attach(struct inboxes *inboxes, unsigned loop,
                     struct mailbox *mailbox, const struct inbox_reader *reader);
 
-/* Wakes all loops: each calls `woken`. Cannot fail. Any thread. */
+/* Wakes all loops, so that each calls `woken`. Cannot fail. Any thread. */
 void inboxes_wake(struct inboxes *inboxes);
 
 /* Returns whether any inbox is crowded. An inbox becomes crowded when it is
@@ -122,8 +123,8 @@ struct notice_list {
 /* Adds a reference to a notice for a loop. For an invalidation, `to` is the id
  * of one client, or 0 for all clients of the loop that want it. For a message,
  * `to` is its stamp on the loop (pubsub.h). For an answer about a filter it is
- * the id of the client. If there was no memory for the
- * notice (NULL) or is none for the post, the loop learns that it lost one. */
+ * the id of the client. If there was no memory for the notice (it is NULL), or
+ * there is none for the post, the loop is told that it has lost a notice. */
 void notice_list_add(struct notice_list *list, struct notice *notice,
                      unsigned loop, uint64_t to);
 

@@ -3,7 +3,7 @@
  * The prefixes of one loop (CLIENT TRACKING BCAST) and their followers: the
  * trackers that want invalidations of all names with a prefix. The loop changes
  * them and walks the followers. Other threads only ask whether a prefix has
- * followers. A leaf lock.
+ * followers. The lock is a leaf.
  */
 #pragma once
 
@@ -14,12 +14,13 @@
 struct prefix_length; /* prefixes.c */
 struct followers;
 
-/* A walk over the followers of a name that goes on later; all zero: none. */
+/* A walk over the followers of a name that will continue later; all zero: there
+ * is none. */
 struct prefixes_walk {
     bool goes_on;
-    size_t length;          /* of the prefix that it has got to */
+    size_t length;          /* length of the prefix that it has reached */
     struct followers *list; /* of that prefix; NULL: it is done */
-    size_t visited;         /* of the list */
+    size_t visited;         /* how many of the list it has visited */
 };
 
 struct prefixes {
@@ -27,13 +28,13 @@ struct prefixes {
     struct map followers;          /* prefix -> struct followers */
     struct prefix_length *lengths; /* of all prefixes, shortest first */
     size_t length_count, length_capacity;
-    _Atomic size_t count; /* of different prefixes */
+    _Atomic size_t count; /* number of different prefixes */
     struct prefixes_walk walk;
 };
 
 void prefixes_init(struct prefixes *prefixes);
 
-/* All followers must be removed. */
+/* Frees it. All followers must have been removed. */
 void prefixes_fini(struct prefixes *prefixes);
 
 /* Adds a follower, which must not follow this prefix yet. False: no memory,
@@ -44,8 +45,8 @@ void prefixes_remove(struct prefixes *prefixes, struct slice prefix,
                      void *follower);
 
 /* Calls visit for each follower of each prefix of a name. visit must not add or
- * remove followers. Returns false when until_ns has passed: called again with
- * the same name, it goes on. Followers may be added and removed between the
+ * remove followers. Returns false when until_ns has passed; the next call with
+ * the same name continues. Followers may be added and removed between the
  * calls. */
 typedef void (*prefixes_visit_fn)(void *ctx, void *follower);
 bool prefixes_each(struct prefixes *prefixes, struct slice name,
@@ -53,7 +54,8 @@ bool prefixes_each(struct prefixes *prefixes, struct slice name,
 
 /* ---- any thread ---------------------------------------------------------- */
 
-/* Returns whether a prefix of this name, or this prefix, has followers. */
+/* Return whether a prefix of this name has followers, and whether this prefix
+ * has some. */
 bool prefixes_match(struct prefixes *prefixes, struct slice name);
 bool prefixes_have(struct prefixes *prefixes, struct slice prefix);
 

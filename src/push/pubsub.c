@@ -52,7 +52,7 @@ pubsub_free(struct pubsub *pubsub)
 
 /* ---- the names of all loops ---------------------------------------------- */
 
-/* A name of a topic. */
+/* The name of a topic. */
 struct topic_name {
     enum pubsub_kind kind;
     struct slice name;
@@ -318,7 +318,7 @@ static void
 link_subscription(struct slot *slot, struct topic *topic,
                   struct subscription *sub)
 {
-    if (topic->gathered != NULL) { /* it gets what comes from now on */
+    if (topic->gathered != NULL) { /* it gets records from now on */
         sub->sent = topic->gathered->records.len;
         topic->gathered->last = SIZE_MAX;
     }

@@ -19,12 +19,12 @@ struct pubsub;
 
 struct pubsub *pubsub_new(unsigned loops);
 
-/* From now on FLAG is set in *word while any filter has subscribers. At the
- * start. */
+/* Keeps FLAG set in *word, from now on, while any filter has subscribers. Call
+ * it at the start. */
 void pubsub_announce(struct pubsub *pubsub, _Atomic uint64_t *word,
                      uint64_t flag);
 
-/* Every receiver must have left. */
+/* Frees it. All receivers must have left. */
 void pubsub_free(struct pubsub *pubsub);
 
 /* ---- on the receiver's loop ---------------------------------------------- */
@@ -33,8 +33,9 @@ enum pubsub_result { PUBSUB_OK, PUBSUB_ALREADY, PUBSUB_NONE, PUBSUB_NOMEM };
 enum pubsub_result pubsub_subscribe(struct pubsub *pubsub,
                                     struct receiver *receiver,
                                     enum pubsub_kind kind, struct slice name);
-/* Does so with PUBSUB_FILTER: the name of a topic, and the hash of its key.
- * Under the lock of the key's stripe: each later change of the key is told. */
+/* Subscribes to a filter (PUBSUB_FILTER), by the name of its topic and the hash
+ * of its key. Call it under the lock of the key's stripe: then the subscriber
+ * is told each later change of the key. */
 enum pubsub_result pubsub_subscribe_filter(struct pubsub *pubsub,
                                            struct receiver *receiver,
                                            struct slice name, uint64_t hash);
@@ -44,7 +45,7 @@ enum pubsub_result pubsub_unsubscribe(struct pubsub *pubsub,
 bool pubsub_has(const struct receiver *receiver, enum pubsub_kind kind,
                 struct slice name);
 
-/* Returns how many subscriptions of a kind a client has (any thread), and the
+/* Return how many subscriptions of a kind a client has (any thread), and the
  * bytes of all their names. */
 size_t pubsub_count(const struct receiver *receiver, enum pubsub_kind kind);
 size_t pubsub_bytes(const struct receiver *receiver);
@@ -53,8 +54,9 @@ size_t pubsub_bytes(const struct receiver *receiver);
  * with others. */
 size_t pubsub_memory(const struct receiver *receiver);
 
-/* Finds any one subscription, for unsubscribing one by one. False: none. The
- * name is borrowed until then. */
+/* Finds some subscription, so that the caller can remove them one by one.
+ * False: there is none. The name is borrowed until the subscription is removed.
+ */
 bool pubsub_any(const struct receiver *receiver, enum pubsub_kind kind,
                 struct slice *ret_name);
 
@@ -65,18 +67,17 @@ typedef bool (*pubsub_visit_fn)(void *ctx, enum pubsub_kind kind,
 bool pubsub_each(const struct receiver *receiver, pubsub_visit_fn visit,
                  void *ctx);
 
-/* Removes all subscriptions of a client that ends, or of RESET. */
+/* Removes all subscriptions of a client, at its end or for RESET. */
 void pubsub_leave(struct pubsub *pubsub, struct receiver *receiver);
 
 /* ---- any thread: for PUBSUB and INFO ------------------------------------- */
 
-/* Returns how many clients subscribe to a name, and how many names there are.
- */
+/* Return how many clients subscribe to a name, and how many names there are. */
 uint64_t pubsub_subscribers(struct pubsub *pubsub, enum pubsub_kind kind,
                             struct slice name);
 uint64_t pubsub_names(struct pubsub *pubsub, enum pubsub_kind kind);
 
-/* Appends some names (buf_append_item). Returns the cursor for the next call; 0
- * begins, and is the end. */
+/* Appends some names (buf_append_item). Returns the cursor for the next call.
+ * The cursor 0 begins, and a returned 0 is the end. */
 uint64_t pubsub_names_from(struct pubsub *pubsub, enum pubsub_kind kind,
                            uint64_t cursor, struct buf *ret_names);

@@ -427,7 +427,7 @@ pubsub_feed_reply(struct pubsub *pubsub, struct receiver *receiver,
     struct gathered *gathered;
 
     if (sub == NULL) {
-        return; /* it has unsubscribed meanwhile */
+        return; /* the client has unsubscribed */
     }
     gathered = sub->topic->gathered;
     CHECK(!pubsub->slots[receiver->loop].feeding.begun);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What programs with a copy of a filter are told of it: the fourth kind of
- * subscription (BF.SUBSCRIBE). A writer tells each change under the lock of the
- * key's stripe, so that the records of a key keep the order of its changes:
+ * What programs with a copy of a filter are told about it: the fourth kind of
+ * subscription (BF.SUBSCRIBE). A writer reports each change under the lock of
+ * the key's stripe, so that the records of a key keep the order of its changes:
  *
  *   writer -> notice -> inbox -> gathered on each loop -> frames to its clients
  *
@@ -31,7 +31,7 @@ struct loop;
 
 /* What a change does to a filter. */
 enum feed_kind {
-    FEED_NOTHING, /* its bits stay, or what they are was told already */
+    FEED_NOTHING, /* its bits stay, or their change was reported already */
     FEED_ADD,
     FEED_DELETED,
     FEED_GONE,
@@ -40,18 +40,18 @@ enum feed_kind {
 
 struct feed_change {
     enum feed_kind kind;
-    uint64_t number;    /* ADD: of an ageing filter the time; DELETED: items */
+    uint64_t number;    /* ADD (ageing filter): time; DELETED: items */
     struct slice pairs; /* ADD: 16 bytes for each item */
 };
 
-/* A key, as a topic is named and found. */
+/* A key, by which a topic is named and found. */
 struct feed_key {
     uint32_t db;
     struct slice name;
     uint64_t hash;
 };
 
-/* Appends the name of the topic of a key: its database, 4 bytes, and itself. */
+/* Appends the name of a key's topic: the database in 4 bytes, and the key. */
 enum { FEED_DB_BYTES = 4 };
 void pubsub_feed_name(struct buf *ret_name, const struct feed_key *key);
 
@@ -59,16 +59,17 @@ void pubsub_feed_name(struct buf *ret_name, const struct feed_key *key);
 struct slice pubsub_feed_key(struct slice name);
 uint32_t pubsub_feed_db(struct slice name);
 
-/* Returns whether a key with this hash may have subscribers. Under the lock of
- * its stripe. */
+/* Returns whether a key with this hash may have subscribers. Call it under the
+ * lock of the key's stripe. */
 bool pubsub_feeds(const struct pubsub *pubsub, uint64_t hash);
 
-/* Tells the subscribers of a key of a change. Under the lock of its stripe. */
+/* Tells the subscribers of a key about a change. Call it under the lock of the
+ * key's stripe. */
 void pubsub_feed(struct pubsub *pubsub, const struct feed_key *key,
                  const struct feed_change *change, struct notice_list *list);
 
-/* Tells all subscribers of filters of a database, or of all of them. Under the
- * raised gate. */
+/* Tells all subscribers of filters in a database, or in all databases
+ * (FEED_ALL_DBS). Call it under the raised gate. */
 #define FEED_ALL_DBS UINT32_MAX
 void pubsub_feed_all(struct pubsub *pubsub, uint32_t db, enum feed_kind kind,
                      struct notice_list *list);
@@ -80,7 +81,7 @@ struct feed_answer {
 };
 
 /* Posts the answer for a client that has subscribed to the key, to its own
- * loop. Under the lock of the key's stripe. */
+ * loop. Call it under the lock of the key's stripe. */
 void pubsub_feed_answer(const struct receiver *receiver,
                         const struct feed_key *key,
                         const struct feed_answer *answer,
@@ -88,16 +89,17 @@ void pubsub_feed_answer(const struct receiver *receiver,
 
 /* ---- on the loop --------------------------------------------------------- */
 
-/* Gathers what a notice tells, to be sent after gather_ns at the earliest. */
+/* Gathers the record of a notice, which is sent after gather_ns at the
+ * earliest. */
 void pubsub_feed_gather(struct pubsub *pubsub, unsigned loop,
                         const struct notice *notice, uint64_t gather_ns);
 
-/* Sends an answer, and before it what was gathered for its client. */
+/* Sends an answer, after everything that was gathered for its client. */
 void pubsub_feed_reply(struct pubsub *pubsub, struct receiver *receiver,
                        const struct notice *notice);
 
-/* Sends what was gathered, if it is time, and flushes the pushes. Until
- * until_ns, then the caller calls again before it gathers more. Returns when
- * the next call is due by the monotonic clock; 0: nothing was gathered. */
+/* Sends what was gathered, if it is due, and flushes the pushes. It stops at
+ * until_ns; then the caller calls again before it gathers more. Returns when
+ * the next call is due, by the monotonic clock; 0: nothing is gathered. */
 uint64_t pubsub_feed_send(struct pubsub *pubsub, struct loop *loop,
                           uint64_t until_ns);

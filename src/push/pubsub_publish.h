@@ -22,23 +22,25 @@ enum publishing_stage {
  * counts once for the channel and once for each pattern. */
 struct publishing {
     enum notice_kind kind; /* NOTICE_MESSAGE or NOTICE_SHARD_MESSAGE */
-    struct slice channel;  /* the caller's; may move between two calls */
+    struct slice channel;  /* borrowed; may move between two calls */
     uint64_t count;
     /* The loop that is being counted, and its state: */
     unsigned loop;
     enum publishing_stage stage;
     bool wanted;         /* the loop has subscribers, or may have some */
-    uint64_t cursor;     /* in the map of its patterns */
-    struct buf deferred; /* counts and patterns, to match without the lock */
+    uint64_t cursor;     /* cursor in the map of the loop's patterns */
+    struct buf deferred; /* counts and patterns for later matching */
     /* The message's stamp on each loop; 0: no subscribers there. */
     uint64_t stamp[PUBSUB_LOOPS_MAX];
 };
 
-/* Goes on counting. False: until_ns has passed, and there is more to count. */
+/* Continues counting. False: until_ns has passed, and there is more to count.
+ */
 bool publishing_count(struct pubsub *pubsub, struct publishing *publishing,
                       uint64_t until_ns);
 
-/* Adds a notice for each loop with subscribers, after all were counted. */
+/* Adds a notice for each loop with subscribers, after all subscribers were
+ * counted. */
 void publishing_send(struct pubsub *pubsub, const struct publishing *publishing,
                      uint64_t from, struct slice payload,
                      struct notice_list *list);

@@ -22,7 +22,8 @@
 
 #include <uv.h>
 
-/* How much one locked section may do: steps of matching, buckets of a map. */
+/* The most that one locked section may do: steps of matching, and buckets of a
+ * map. */
 enum { LOCKED_WORK = 32 * 1024, LOCKED_BUCKETS = 256 };
 
 struct topic;
@@ -30,15 +31,15 @@ struct topic;
 struct subscription {
     struct topic *topic;
     struct receiver *receiver;
-    uint64_t since; /* the slot's stamp when it was made */
-    size_t sent;    /* of the topic's gathered records: how many bytes it has */
+    uint64_t since; /* the slot's stamp when the subscription was made */
+    size_t sent;    /* bytes of the topic's records that it has */
     struct subscription *next, **at; /* at: the pointer that leads here */
 };
 
-enum { FEED_KEPT_BYTES = 256 }; /* of an empty buffer of records */
+enum { FEED_KEPT_BYTES = 256 }; /* kept by an empty buffer */
 
 /* What a loop gathers for the subscribers of one filter, before it sends it to
- * all of them (pubsub_feed.c). The loop's alone. */
+ * all of them (pubsub_feed.c). Only the loop uses it. */
 struct gathered {
     struct buf records;
     size_t last; /* where the last record begins; SIZE_MAX: another record
@@ -52,10 +53,10 @@ struct topic {
     struct subscription *first, **end;
     uint64_t count;
     struct topic *next, **at;  /* patterns: in the slot's list */
-    struct gathered *gathered; /* of a filter only */
-    uint64_t hash;             /* of the filter's key */
+    struct gathered *gathered; /* only for a filter */
+    uint64_t hash;             /* hash of the filter's key */
     size_t len;
-    char name[]; /* of a pattern or filter only */
+    char name[]; /* only for a pattern or a filter */
 };
 
 /* How far the loop is with a message that it delivers in pieces:
@@ -73,36 +74,37 @@ enum delivery_stage {
 struct delivery {
     enum delivery_stage stage;
     struct topic *topic;
-    struct subscription *next; /* of the topic */
+    struct subscription *next; /* the next one of the topic */
 };
 
 /* What a loop has gathered for the subscribers of filters, and how far it is
  * with sending that. */
 struct feeding {
-    struct gathered *first, **end; /* with records, the oldest first */
-    bool sending;                  /* not all of it has left */
-    bool begun;                    /* the first one is being sent, */
-    struct subscription *next;     /* to this one next */
+    struct gathered *first, **end; /* those with records, the oldest first */
+    bool sending;                  /* a sending is not complete */
+    bool begun;                    /* the first one is being sent; its next */
+    struct subscription *next;     /* subscription is this one */
     uint64_t due_ns;               /* when the first one may be sent */
-    uint64_t rests_until_ns;       /* nothing is sent before */
-    uint64_t took_ns;              /* CPU, to send, since the last rest */
+    uint64_t rests_until_ns;       /* nothing is sent before this time */
+    uint64_t took_ns;              /* CPU time of sending since the last rest */
 };
 
 struct slot {
     _Alignas(64) uv_mutex_t mutex;
     struct map topics[PUBSUB_KINDS];
     struct topic *patterns, **patterns_end;
-    uint64_t stamp;           /* of the last message; guarded by mutex */
+    uint64_t stamp;           /* stamp of the last message; guarded by mutex */
     _Atomic uint64_t size;    /* topics of all kinds; 0: publishers skip it */
-    struct delivery delivery; /* the loop's alone */
-    struct feeding feeding;   /* likewise */
+    struct delivery delivery; /* only the loop uses it */
+    struct feeding feeding;   /* only the loop uses it */
 };
 
 struct known {
-    uint64_t loops; /* how many have this name */
+    uint64_t loops; /* how many loops have this name */
 };
 
-/* Places of the counts of filters with subscribers, by their key's hash. */
+/* How many counters of filters with subscribers there are; a key's hash selects
+ * one. */
 enum { FEED_PLACES = 4096 };
 
 struct pubsub {
@@ -110,13 +112,13 @@ struct pubsub {
     struct map known[PUBSUB_KINDS]; /* guarded by mutex */
     unsigned loops;
     struct slot *slots;
-    _Atomic uint64_t *announced; /* pubsub_announce; NULL: nowhere */
+    _Atomic uint64_t *announced; /* the word of pubsub_announce; NULL: none */
     uint64_t flag;
-    _Atomic uint32_t feeds[FEED_PLACES]; /* names; keys may share a place */
+    _Atomic uint32_t feeds[FEED_PLACES]; /* counts; keys may share a place */
 };
 
 /* The subscriptions of one receiver. */
 struct subscriptions {
     struct map own[PUBSUB_KINDS];
-    size_t bytes; /* of all names */
+    size_t bytes; /* bytes of all names */
 };

@@ -55,7 +55,7 @@ struct readership {
     _Atomic uint64_t keys, bytes; /* of all shards */
     _Atomic uint64_t garbage;     /* rises when there is more to sweep */
     _Atomic uint64_t dice;        /* for random evictions */
-    /* Of the thread that sweeps: */
+    /* Used by the thread that sweeps: */
     uint64_t swept_garbage;
     unsigned sweep_shard;
     size_t sweep_bucket;
@@ -91,7 +91,7 @@ readership_keys(const struct reader *reader)
     uint32_t references =
         atomic_load_explicit(&reader->references, memory_order_relaxed);
 
-    return references - 1; /* one is the client's */
+    return references - 1; /* the client has one of them */
 }
 
 static void

@@ -39,15 +39,16 @@ void readership_leave(struct readership *readership, struct reader *reader);
  * swept since. */
 uint64_t readership_keys(const struct reader *reader);
 
-/* A change of a key, while it is posted to the clients that want to know. */
+/* A change of a key, while it is posted to the clients that want to be told. */
 struct invalidation {
     uint64_t from; /* the client that changed it; 0: none */
     struct slice name;
     struct notice_list *list;
-    struct notice *notice; /* made for the first post */
+    struct notice *notice; /* made with the first post */
 };
 
-/* Posts it to one client of a loop, or (to: 0) to all that follow a prefix. */
+/* Posts an invalidation to one client of a loop, or, if `to` is 0, to all
+ * clients of the loop that follow a prefix. */
 void invalidation_post(struct invalidation *invalidation, unsigned loop,
                        uint64_t to);
 void invalidation_fini(struct invalidation *invalidation);
@@ -62,12 +63,12 @@ void readership_invalidate(struct readership *readership,
                            struct invalidation *invalidation, uint64_t hash);
 
 /* Forgets all keys without an invalidation. Fast: readership_sweep frees the
- * memory. It takes one shard after the other, so no thread may add a key at the
- * same time that must be remembered. */
+ * memory. It clears one shard after the other, so a key that another thread
+ * adds meanwhile may be forgotten, too. */
 void readership_clear(struct readership *readership);
 
 /* Frees forgotten keys and readers that have left, in at most so many buckets.
- * Returns whether there is more. From one thread. */
+ * Returns whether there is more. Call it from one thread only. */
 bool readership_sweep(struct readership *readership, size_t buckets);
 
 struct readership_sums {

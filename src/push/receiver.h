@@ -31,8 +31,8 @@ enum { PUBSUB_KINDS = PUBSUB_FILTER + 1 };
 
 struct receiver {
     struct conn *conn; /* NULL: no socket, so it gets no pushes */
-    uint64_t id;       /* of the client */
-    unsigned loop;     /* index */
+    uint64_t id;       /* id of the client */
+    unsigned loop;     /* index of its loop */
     bool is_target;    /* gets the invalidations of other clients */
     atomic_bool monitors;
     _Atomic uint8_t tracks; /* its mode, for CLIENT LIST (tracking.h) */
@@ -41,17 +41,17 @@ struct receiver {
     _Atomic uint32_t subscribed[PUBSUB_KINDS]; /* how many of each kind */
     struct tracker *tracker;   /* NULL: CLIENT TRACKING is off */
     struct reader *reader;     /* the keys it has read; NULL: none */
-    _Atomic uint64_t redirect; /* its target, likewise; 0: itself */
-    struct receiver *next_monitor, **monitor_at; /* of its loop */
+    _Atomic uint64_t redirect; /* its target, for CLIENT LIST; 0: itself */
+    struct receiver *next_monitor, **monitor_at; /* the list of its loop */
 };
 
 /* Returns whether a client has subscriptions of any kind. Any thread. */
 bool receiver_subscribes(const struct receiver *receiver);
 
 /* Sends whole pushes (RESP3) or messages (RESP2) behind the replies so far, as
- * soon as the log is released up to hold_until. Only from `deliver` of an
- * inbox_reader (notice.h), on the receiver's loop, which flushes afterwards
- * (net/push.h). The bytes stay the caller's. The connection may be closing
+ * soon as the log is released up to hold_until. Call it only from `deliver` of
+ * an inbox_reader (notice.h), on the receiver's loop, which flushes afterwards
+ * (net/push.h). The caller keeps the bytes. The connection may be closing
  * afterwards, but the client ends in a later callback, so a list of receivers
  * may be walked while they are pushed to. */
 void receiver_push(struct receiver *receiver, struct buf *bytes,

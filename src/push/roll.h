@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The ids that a map by id has at one moment, for a walk in pieces while
- * clients come and go. All zero: no walk. Owned by a loop.
+ * The ids that are in a map at one moment, for a walk in pieces while clients
+ * come and go. All zero: no walk. Owned by a loop.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 struct roll {
     struct buf ids;
-    size_t done; /* bytes */
+    size_t done; /* bytes of `ids` that are done */
 };
 
 static inline bool
@@ -28,7 +28,7 @@ roll_end(struct roll *roll)
     *roll = (struct roll){ 0 };
 }
 
-/* Notes the ids, unless a walk goes on. False without memory. */
+/* Notes the ids, unless a walk is under way. False without memory. */
 static inline bool
 roll_begin(struct roll *roll, const struct map *map)
 {

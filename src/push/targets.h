@@ -19,10 +19,10 @@ struct targets {
 
 void targets_init(struct targets *targets);
 
-/* All uses must be released. */
+/* Frees it. All uses must have been released. */
 void targets_fini(struct targets *targets);
 
-/* Adds or removes a use: a tracker that redirects to this client. False: no
+/* Add and remove a use: a tracker that redirects to this client. False: no
  * memory. */
 bool targets_use(struct targets *targets, uint64_t id);
 void targets_release(struct targets *targets, uint64_t id);

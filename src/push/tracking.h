@@ -6,8 +6,8 @@
  * (prefixes.h). Invalidations can be redirected to another client (targets.h).
  *
  * A read is remembered under the shared lock of the key's stripe, and a change
- * posts its invalidations under the exclusive lock. So the change comes before
- * the read, or the reader gets its invalidation.
+ * posts its invalidations under the exclusive lock. So either the change came
+ * before the read, or the reader gets an invalidation.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ void tracking_free(struct tracking *tracking);
 struct tracking_options {
     bool bcast, optin, optout, noloop;
     uint64_t redirect;      /* the target's id; 0: the client itself */
-    unsigned redirect_loop; /* of the target */
+    unsigned redirect_loop; /* loop of the target */
     const struct slice *prefixes;
     size_t prefix_count;
 };
@@ -44,11 +44,11 @@ struct tracking_options {
  * memory, nothing changed. */
 bool tracking_on(struct tracking *tracking, struct receiver *receiver,
                  const struct tracking_options *options);
-/* Turns tracking off. The keys that the client has read are kept, for the case
- * that it turns tracking on again. */
+/* Turns tracking off. The keys that the client has read stay remembered, in
+ * case it turns tracking on again. */
 void tracking_off(struct tracking *tracking, struct receiver *receiver);
 
-/* Ends the tracking of a client that ends, or of RESET: forgets its keys, too.
+/* Ends the tracking of a client, at its end or for RESET, and forgets its keys.
  */
 void tracking_leave(struct tracking *tracking, struct receiver *receiver);
 
@@ -78,10 +78,11 @@ void tracking_set_caching(struct receiver *receiver,
                           enum tracking_caching caching);
 enum tracking_caching tracking_caching(const struct receiver *receiver);
 
-/* Returns whether the reads of this client are to be remembered now. */
+/* Returns whether the reads of this client must be remembered now. */
 bool tracking_wants(const struct receiver *receiver);
 
-/* Remembers that this client has read a key. Under the lock of its stripe. */
+/* Remembers that this client has read a key. Call it under the lock of the
+ * key's stripe. */
 void tracking_remember(struct tracking *tracking,
                        const struct receiver *receiver, struct slice name,
                        uint64_t hash, struct notice_list *list);
@@ -95,17 +96,18 @@ struct tracking_place {
     void *ctx;
 };
 
-/* Pushes an invalidation to one client, or (to: 0) to all in BCAST mode that
- * follow a prefix of the name; NOTICE_INVALIDATE_ALL goes to all that track. If
- * the target is on another loop, posts a notice to that loop. Returns false
- * when until_ns has passed: called again with the same notice, it goes on. */
+/* Pushes an invalidation to one client, or, if `to` is 0, to all clients in
+ * BCAST mode that follow a prefix of the name. NOTICE_INVALIDATE_ALL goes to
+ * all clients that track. If the target is on another loop, posts a notice to
+ * that loop. Returns false when until_ns has passed; the next call with the
+ * same notice continues. */
 bool tracking_deliver(struct tracking *tracking,
                       const struct tracking_place *place,
                       const struct notice *notice, uint64_t to,
                       uint64_t until_ns);
 
-/* Cuts all clients of this loop that track or are targets, after an
- * invalidation was lost. */
+/* Closes the connections of all clients of this loop that track or are targets,
+ * after an invalidation was lost. */
 void tracking_cut(struct tracking *tracking,
                   const struct tracking_place *place);
 
@@ -127,5 +129,5 @@ struct tracking_sums {
 struct tracking_sums tracking_sum(struct tracking *tracking);
 
 /* Frees keys forgotten by flushes, and readers that have left, a piece at a
- * time. Returns whether there is more. From one thread. */
+ * time. Returns whether there is more. Call it from one thread only. */
 bool tracking_sweep(struct tracking *tracking);

@@ -103,7 +103,7 @@ address_peer_host(int fd, bool is_unix, char *ret_text)
     (void)snprintf(ret_text, ADDRESS_TEXT_MAX, "%s", host);
 }
 
-/* The owner of one IPv6 address mostly has the whole /64 network. */
+/* Usually the owner of one IPv6 address has the whole /64 network. */
 void
 address_source(int fd, bool is_unix, uint8_t ret_source[ADDRESS_SOURCE_BYTES])
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A connection's state, the lists that it is in, what it keeps, and its end.
+ * The state of a connection, the lists that it is in, its memory, and its end.
  * serve.c reads and executes; hold.c, pending.c and outbox.c send.
  */
 #include "net/conn.h"

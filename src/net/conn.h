@@ -40,7 +40,8 @@ enum { CONN_MAGIC = 0x636f6e6e };
 /* The owner's hooks, called on the loop's thread. Those marked optional may be
  * NULL. */
 struct conn_handler {
-    /* Makes the owner of a new connection; NULL refuses it (memory). */
+    /* Makes the owner of a new connection; NULL (no memory) refuses the
+     * connection. */
     struct conn *(*accept)(struct loop *loop);
     /* Executes commands from `first` on, in order, appends whole replies to
      * conn->loop->reply, and raises conn->hold_until to the position that they
@@ -55,29 +56,30 @@ struct conn_handler {
     /* Says what the client may send now. */
     void (*limits)(struct conn *conn, struct parse_limits *ret_limits);
     void (*closed)(struct conn *conn);
-    /* serve_kill is about to close it: other threads must stop seeing it before
-     * its client sees the end. Optional. */
+    /* Called before serve_kill closes the connection: other threads must no
+     * longer see it when the client sees its end. Optional. */
     void (*killed)(struct conn *conn);
-    /* Whether connections that wait for room may go on; one call for all of
-     * them. Optional: always. */
+    /* Returns whether connections that wait for room may go on; one call is for
+     * all of them. NULL: they always may. */
     bool (*has_room)(struct loop *loop);
-    /* Commands were executed, and the loop is about to wait or to serve the
-     * connections that wait for their turn. Optional. */
+    /* Called when commands were executed, and the loop is about to wait or to
+     * serve the connections that wait for their turn. Optional. */
     void (*turn_end)(struct loop *loop);
-    /* Appends what is sent instead of `held`, which is whole replies whose
-     * position was not released because the disk has failed for too long.
+    /* Appends what is sent instead of `held`: these are whole replies whose
+     * position was not released, because the disk has failed for too long.
      * Needed where the environment has gives_up. */
     void (*give_up)(struct conn *conn, struct slice held,
                     struct buf *ret_replies);
 };
 
-/* From top to bottom, never back. CONN_LEAVING: nothing more is read or
- * executed, the connection closes when everything is sent (conn_leave).
- * CONN_CLOSING: uv_close was called (conn_close), the closed hook follows. */
+/* A connection goes through these states in order. CONN_LEAVING: nothing more
+ * is read or executed, the connection closes when everything is sent
+ * (conn_leave). CONN_CLOSING: uv_close was called (conn_close), the closed hook
+ * follows. */
 enum conn_state { CONN_OPEN, CONN_LEAVING, CONN_CLOSING };
 
 /* What an open connection waits for, other than input and the release of held
- * output; execute is not called meanwhile.
+ * output. Meanwhile execute is not called.
  *
  *   from        to          when
  *   RUNS        FOR_TURN    conn_resume_later: the rest has to wait for others
@@ -105,37 +107,38 @@ struct hold_segment {
     uint64_t until;
 };
 struct hold {
-    struct hold_segment first, rest; /* rest is empty if first is */
+    struct hold_segment first, rest; /* if `first` is empty, so is `rest` */
     struct conn *next, **at;         /* in loop->held */
-    bool used;                       /* since hold_trim was called last */
+    bool used;                       /* it was used since the last hold_trim */
 };
 
 /* Output that the socket did not take: one write under way, and what comes
- * meanwhile (outbox.h). Of a TLS connection, `sending` and `sealed` are records
- * and `waiting` is plain: it is sealed piece by piece, when it can be sent. */
+ * meanwhile (outbox.h). In a TLS connection, `sending` and `sealed` are
+ * records, and `waiting` is plain text, which is sealed piece by piece when it
+ * can be sent. */
 struct outbox {
     uv_write_t write;
     struct buf sending, waiting;
     size_t waiting_at; /* bytes of `waiting` that are in `sending` already */
-    struct buf sealed; /* goes before `waiting` */
-    uint64_t over_since_ms; /* 0: not over the soft limit */
-    size_t unsent_before;   /* at the last outbox_moved */
+    struct buf sealed; /* is sent before `waiting` */
+    uint64_t over_since_ms; /* over the soft limit; 0: it is not */
+    size_t unsent_before;   /* unsent bytes at the last outbox_moved */
 };
 
-/* More than 30 fields, since a connection is a member of seven lists and
- * carries what each stage of its output needs. All fields belong to the loop's
- * thread, but for the atomic ones and `registered`. */
+/* The struct has more than 30 fields, since a connection is a member of seven
+ * lists and has what each stage of its output needs. All fields belong to the
+ * loop's thread, except the atomic ones and `registered`. */
 struct conn {
     uint32_t magic;
     enum conn_state state;
     enum conn_wait wait;
     bool reading;
     bool full;   /* too much is held: it has to wait */
-    bool rested; /* was not read from all the time since the last look at
+    bool rested; /* there was a time without reading since the last look at
                     timeouts */
     bool is_unix;
-    bool is_reserved;   /* has a place that is kept for the operator */
-    atomic_bool exempt; /* from maxmemory-clients: CLIENT NO-EVICT */
+    bool is_reserved;   /* it has a place that is reserved for the operator */
+    atomic_bool exempt; /* exempt from maxmemory-clients: CLIENT NO-EVICT */
     bool trusted; /* authenticated: the configured output limits apply to it */
     enum output_class output_class; /* OUTPUT_PUBSUB is never idle */
     union {
@@ -148,30 +151,33 @@ struct conn {
     struct tls *tls; /* NULL: plain */
     struct stream input;
     struct buf kept;        /* unparsed bytes while the connection waits */
-    size_t parked_bytes;    /* of kept, the command that parked; 0: unknown */
-    uint32_t pending_bytes; /* of loop->pending, 0: none */
-    uint32_t pending_at;    /* where they are */
+    size_t parked_bytes;    /* bytes of `kept` that are the parked command; 0:
+                               unknown */
+    uint32_t pending_bytes; /* bytes in loop->pending; 0: none */
+    uint32_t pending_at;    /* where they are in loop->pending */
     struct conn *next_pending;
     struct outbox *outbox; /* NULL when everything is sent */
     struct hold *hold;     /* may exist when nothing is held */
     size_t held_bytes;     /* 0: nothing is held */
-    /* The journal's position that output from now on waits for; only rises,
-     * unless the log is replaced by one that ends earlier. */
+    /* The position of the journal for which output waits from now on. It only
+     * rises, unless the log is replaced by one that ends earlier. */
     uint64_t hold_until;
     struct conn *next, *prev;                /* in loop->conns */
     struct conn *next_waiting, **waiting_at; /* in the list of `wait` */
     struct buf pushed;                       /* not sent yet: push.h */
     struct conn *next_pushed, **pushed_at;   /* in loop->pushed; NULL: is not */
     struct registered registered;
-    uint32_t parked_until; /* not before: low bits of uv_now; 0: any time */
+    uint32_t parked_until; /* it stays parked until then: low bits of uv_now; 0:
+                              any time */
     int fd;                /* for getpeername */
     _Atomic uint32_t input_bytes, output_bytes; /* for CLIENT LIST */
-    uint64_t owned_bytes; /* the owner's part of usage, set first by accept */
+    uint64_t owned_bytes; /* the owner's part of usage; accept sets it first */
     struct usage_share usage;
     uint64_t active_ms; /* uv_now when it last executed a command or took
                            replies; an empty line does not count */
     /* For how many seconds the server has waited for the current request, and
-     * for the password, while it waited for the client only (timeouts.h). */
+     * for the password. Only seconds count in which it waited for nothing but
+     * the client (timeouts.h). */
     uint32_t request_seconds, auth_seconds;
     uint64_t ended_ms; /* when its client was found to have ended its half of
                           the socket while the connection waits; 0: has not */
@@ -183,7 +189,7 @@ conn_id(const struct conn *conn)
     return conn->registered.id;
 }
 
-/* Whether nothing more may be executed now. */
+/* Returns whether nothing more may be executed now. */
 static inline bool
 conn_must_wait(const struct conn *conn)
 {
@@ -196,8 +202,8 @@ conn_is_closing(const struct conn *conn)
     return conn->state == CONN_CLOSING;
 }
 
-/* Whether its client has shown who it is. A TLS client has not before the end
- * of the handshake, even where no password is set. */
+/* Returns whether the client has shown who it is. A TLS client has not done so
+ * before the end of the handshake, even where no password is set. */
 static inline bool
 conn_is_trusted(const struct conn *conn)
 {
@@ -213,27 +219,30 @@ conn_is_parked(const struct conn *conn)
 
 /* ---- waiting; called from execute ---------------------------------------- */
 
-/* Has execute called again for the rest soon, after other connections. */
+/* Makes the loop call execute again for the rest soon, after it has served
+ * other connections. */
 void conn_resume_later(struct conn *conn);
 
-/* Has execute called again for the rest when what it waits for may have come:
- * WAIT is CONN_FOR_EVENT (after loop_wake, or within LOOP_TICK_MS, in case
- * loop_wake came too early) or CONN_FOR_ROOM (once handler->has_room says so,
- * or within a second; for an event that many wait for at once). Not before
- * at_least_ms have passed. */
+/* Makes the loop call execute again for the rest when that may succeed. WAIT is
+ * CONN_FOR_EVENT (after loop_wake, or within LOOP_TICK_MS, in case loop_wake
+ * came too early) or CONN_FOR_ROOM (once handler->has_room says so, or within a
+ * second; for an event that many connections wait for at once). It is not
+ * called before at_least_ms have passed. */
 void conn_park(struct conn *conn, enum conn_wait wait, uint32_t at_least_ms);
 
-/* Moves loop->resumable to loop->turns, if those of before are all served;
- * takes the first connection out of loop->turns, or returns NULL. */
+/* conn_begin_turns() moves loop->resumable to loop->turns, if all earlier turns
+ * are done. conn_next_turn() takes the first connection out of loop->turns;
+ * NULL if there is none. */
 void conn_begin_turns(struct loop *loop);
 struct conn *conn_next_turn(struct loop *loop);
 
-/* Moves parked connections to `resumable`: those whose event may have come, or
+/* Move parked connections to `resumable`: those whose event may have come, and
  * all that wait for room. */
 void conn_unpark_all(struct loop *loop);
 void conn_unpark_for_room(struct loop *loop);
 
-/* Output has left: a connection that had to wait for that goes on soon. */
+/* Notes that output has left: if the connection had to wait for that, it goes
+ * on soon. */
 void conn_output_left(struct conn *conn);
 
 /* ---- the end ------------------------------------------------------------- */
@@ -242,13 +251,13 @@ void conn_output_left(struct conn *conn);
 void conn_leave(struct conn *conn);
 
 /* Closes now; unsent, held and pending replies are lost (pending_close sends
- * the latter). Idempotent. */
+ * the pending ones first). Idempotent. */
 void conn_close(struct conn *conn);
 
 /* Closes the connection and logs that memory was short for its replies. */
 void conn_cut_no_memory(struct conn *conn);
 
-/* ---- what it keeps ------------------------------------------------------- */
+/* ---- the memory of a connection ------------------------------------------ */
 
 /* Counts unparsed input again. */
 void conn_count_input(struct conn *conn);
@@ -257,17 +266,19 @@ void conn_count_input(struct conn *conn);
  * limit, and sets conn->full. Returns the bytes that are unsent. */
 size_t conn_count_output(struct conn *conn);
 
-/* The owner's part of its memory has changed. */
+/* Notes that the owner's part of the connection's memory has changed. */
 void conn_set_owned(struct conn *conn, uint64_t bytes);
 
-/* Returns the limits of its unread output; the hard limit is 0 for none. */
+/* Return the limits of its unread output, and the hard limit, which is 0 for
+ * none. */
 const struct output_limits *conn_output_limits(const struct conn *conn);
 uint64_t conn_hard_limit(const struct conn *conn);
 
-/* Takes it out of loop->held; conn_count_output is to follow. */
+/* Takes the connection out of loop->held; the caller must call
+ * conn_count_output next. */
 void conn_drop_held(struct conn *conn);
 
-/* Takes it out of loop->pushed, where it is. */
+/* Takes the connection out of loop->pushed; it must be there. */
 static inline void
 conn_leave_pushed(struct conn *conn)
 {
@@ -280,7 +291,7 @@ conn_leave_pushed(struct conn *conn)
     conn->pushed_at = NULL;
 }
 
-/* Frees conn->hold when nothing is held, and conn->outbox. */
+/* Free conn->hold, when nothing is held, and conn->outbox. */
 void conn_free_hold(struct conn *conn);
 void conn_free_outbox(struct conn *conn);
 
@@ -293,7 +304,7 @@ void conn_join(struct conn *conn);
  * if there is none. */
 struct conn *conn_find(struct loop *loop, uint64_t id);
 
-/* "ip:port", "[ip6]:port" or "path:0" of the far and the near end. */
+/* Write "ip:port", "[ip6]:port" or "path:0" of the far and of the near end. */
 enum { CONN_ADDRESS_MAX = ADDRESS_TEXT_MAX };
 void conn_peer_address(const struct conn *conn, char *ret_text);
 void conn_local_address(const struct conn *conn, char *ret_text);

@@ -118,9 +118,9 @@ release(struct conn *conn, uint64_t released, bool gives_up)
     return true;
 }
 
-/* No position of the log is behind its end. Output that waits for one is of an
- * older log, which the log of another server has replaced (persist/adopt.h):
- * the end of the present one is enough. */
+/* Lowers the position that output waits for to the end of the log. If it is
+ * behind that end, it belongs to an older log, which the log of another server
+ * has replaced (persist/adopt.h): then the end of the present log is enough. */
 static void
 lower(struct conn *conn)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A connection reads into a buffer of its own; behind the head it reads into
- * the loop's and drops that. After the answer it ends its half of the socket,
- * and waits for the client to do the same: closing it while bytes of the client
- * are unread would make the kernel discard the answer.
+ * A connection reads the head into its own buffer; later bytes are read into
+ * the loop's buffer and dropped. After the answer it ends its half of the
+ * socket, and waits for the client to do the same: closing it while bytes of
+ * the client are unread would make the kernel discard the answer.
  */
 #include "net/http.h"
 
@@ -274,7 +274,7 @@ on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     (void)buf;
     CHECK(conn->magic == HTTP_MAGIC);
     if (nread == UV_EOF && conn->state == SENDS) {
-        conn->ended = true; /* it may still read the answer */
+        conn->ended = true; /* the client may still read the answer */
         return;
     }
     if (nread < 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The connections of metrics-port: HTTP, one GET or HEAD a connection, on loop
- * 0. Nothing that a client does holds anything for long:
+ * 0. No client can hold up the server for long:
  *
  * - A request head has at most HTTP_HEAD_MAX bytes, and its body is dropped.
  * - A connection lasts metrics-timeout seconds, from its first byte to the
@@ -10,10 +10,10 @@
  *   oldest, so that slow clients do not keep others out.
  * - An answer has at most HTTP_BODY_MAX bytes.
  *
- * A browser may be led here by a page of somebody else. Therefore no answer
- * permits another origin to read it, and a client that came in over the
- * loopback interface must name the server by an address or as localhost: a
- * name of that page's choice may point to this machine, too (DNS rebinding).
+ * The page of another site may lead a browser here. Therefore no answer permits
+ * another origin to read it, and a client that came in over the loopback
+ * interface must name the server by an address or as localhost: a name of that
+ * page's choice may point to this machine, too (DNS rebinding).
  */
 #pragma once
 
@@ -26,11 +26,11 @@ enum { HTTP_BODY_MAX = 8 * 1024 * 1024 };
 struct http_reply {
     unsigned status;    /* 200 if the callback leaves it alone */
     const char *type;   /* the media type of the body */
-    const char *policy; /* the Content-Security-Policy; NULL: nothing allowed */
+    const char *policy; /* Content-Security-Policy; NULL: allow nothing */
     struct buf body;    /* freed after it is sent */
 };
 
-/* Answers a GET or HEAD: fills in the reply. On the loop's thread. */
+/* Answers a GET or HEAD: fills in the reply. Called on the loop's thread. */
 typedef void (*http_answer_fn)(void *ctx, const struct http_head *head,
                                struct http_reply *reply);
 

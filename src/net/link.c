@@ -246,18 +246,18 @@ receive(struct link *link, struct slice bytes)
     }
 }
 
-/* The other side sends no more. */
+/* Handles that the other side sends no more. */
 static void
 end_input(struct link *link)
 {
     if (link->state == LINK_LEAVING) {
-        link->paused = true; /* it may still read what is unsent */
+        link->paused = true; /* the other side may still read unsent bytes */
     } else {
         end_link(link, 0, "the other side closed the connection");
     }
 }
 
-/* The handshake is done. */
+/* Handles the end of the handshake. */
 static void
 become_secure(struct link *link)
 {
@@ -399,7 +399,7 @@ break_off(struct link *link, int status)
 
 static void on_written(uv_write_t *write, int status);
 
-/* Whether anything can be sent: plain bytes wait for the handshake. */
+/* Returns whether anything can be sent: plain bytes wait for the handshake. */
 static bool
 has_next(const struct link *link)
 {

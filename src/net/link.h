@@ -32,7 +32,7 @@ struct link_hooks { /* each may be NULL */
     void (*bytes)(void *ctx, struct link *link, struct slice bytes,
                   size_t *ret_used);
     /* The socket has taken at least half of what link_send had left unsent. Not
-     * called for bytes that it takes at once. */
+     * called for bytes that the socket takes at once. */
     void (*drained)(void *ctx, struct link *link);
     /* The link has ended, by the other side (error 0) or by an error (errno);
      * it is freed when this returns. `reason` is for the log and INFO, such as
@@ -41,10 +41,10 @@ struct link_hooks { /* each may be NULL */
     void (*closed)(void *ctx, struct link *link, int error, const char *reason);
 };
 
-/* Has the link speak TLS, and owns `tls` from then on; NULL, for which there
- * was no memory, ends the link. Call it right after link_dial (then `opened`
- * follows the handshake, for which the dialling's timeout holds too) or after
- * link_take of a connection's socket. */
+/* Makes the link speak TLS. The link owns `tls` from then on; NULL, which means
+ * that there was no memory, ends the link. Call it right after link_dial (then
+ * `opened` follows the handshake, for which the dialling's timeout holds too)
+ * or after link_take of a connection's socket. */
 void link_secure(struct link *link, struct tls *tls);
 
 /* Copies and sends in order. Returns false without memory; then close the link,
@@ -55,19 +55,20 @@ bool link_send(struct link *link, struct slice bytes);
 /* Returns the bytes that the socket has not taken yet. */
 size_t link_unsent(const struct link *link);
 
-/* While a link is paused, it is not read from, and `bytes` is not called. Nor
- * is the other side's end noticed, unless something is sent. */
+/* Pauses or resumes a link. While it is paused, it is not read from, and the
+ * hook `bytes` is not called. The end of the other side is then noticed only if
+ * something is sent. */
 void link_pause(struct link *link, bool paused);
 
-/* Closes now; unsent bytes are lost. Also from inside a hook. */
+/* Closes now; unsent bytes are lost. Hooks may call it, too. */
 void link_close(struct link *link);
 
 /* Closes when everything is sent, or after timeout_ms; at once if the link is
  * not open. No hook is called any more, and received bytes are dropped. */
 void link_close_after(struct link *link, unsigned timeout_ms);
 
-/* "ip:port" of the far and the near end, as in net/address.h, and the far host
- * alone. "" before the link is open, and for a pipe. */
+/* Write "ip:port" of the far and of the near end, as in net/address.h, and the
+ * far host alone. They write "" before the link is open, and for a pipe. */
 void link_peer_address(const struct link *link, char *ret_text);
 void link_local_address(const struct link *link, char *ret_text);
 void link_peer_host(const struct link *link, char *ret_text);
@@ -94,13 +95,13 @@ void link_begin(struct link *link, struct loop *loop,
 /* The close callback of a handle that is not used again. */
 void link_handle_closed(uv_handle_t *handle);
 
-/* Has the loop call the closed hook after ms, since this may be inside one of
- * the owner's calls. Only the first failure counts. error: errno. */
+/* Makes the loop call the closed hook after `ms`, since the owner may be inside
+ * one of its calls now. Only the first failure counts. error: errno. */
 void link_fail_soon(struct link *link, int error, const char *reason,
                     uint64_t ms);
 
-/* The stream is connected, or its TLS handshake done: fills in the addresses
- * and options. */
+/* Opens a link whose stream is connected, or whose TLS handshake is done: fills
+ * in the addresses and sets the options. */
 void link_become_open(struct link *link);
 
 /* Sends what waits, on an open link. */

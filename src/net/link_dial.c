@@ -99,7 +99,7 @@ share_ms(const struct link *link)
     return left_ms(link) / count;
 }
 
-/* The stream's handle is initialised. */
+/* Begins to connect. The stream's handle is initialised. */
 static void
 begin_try(struct link *link)
 {
@@ -179,7 +179,7 @@ on_found(uv_async_t *async)
     }
 }
 
-/* On the lookup's thread. */
+/* Called on the lookup's thread. */
 static void
 on_lookup_done(void *ctx)
 {

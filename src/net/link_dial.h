@@ -8,7 +8,8 @@
 
 /* Looks the host up and connects to its addresses, one after the other until
  * one answers, all within timeout_ms. Never returns NULL: `closed` reports what
- * goes wrong. What is sent before the link is open leaves when it is. */
+ * goes wrong. Bytes that are sent before the link is open leave when it opens.
+ */
 struct link *link_dial(struct loop *loop, const char *host, unsigned port,
                        unsigned timeout_ms, const struct link_hooks *hooks,
                        void *ctx);

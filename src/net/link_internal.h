@@ -40,8 +40,8 @@ enum link_state {
 };
 enum link_kind { LINK_PIPE, LINK_UNIX, LINK_TCP };
 
-/* More than 30 fields, since dialling, reading and writing share one lifetime;
- * all of them belong to the loop's thread. */
+/* The struct has more than 30 fields, since dialling, reading and writing share
+ * one lifetime; all of them belong to the loop's thread. */
 struct link {
     uint32_t magic;
     enum link_state state;
@@ -50,7 +50,7 @@ struct link {
     bool failed; /* the timer will call the closed hook */
     enum link_kind kind;
     bool has_stream, has_async;
-    unsigned handles; /* that are not closed yet */
+    unsigned handles; /* handles that are not closed yet */
     const struct link_hooks *hooks;
     void *ctx;
     struct loop *loop;
@@ -68,12 +68,13 @@ struct link {
     /* dialling */
     uv_async_t async;
     struct lookup *lookup;
-    const struct addrinfo *next_address; /* of the lookup's */
+    const struct addrinfo *next_address; /* the lookup's next address */
     uv_connect_t connect;
-    /* By the run clock: of all of it, and of what `timer` waits for. */
+    /* By the run clock: the deadline of the whole dialling, and of what `timer`
+     * waits for. */
     uint64_t deadline_ms, timeout_ms;
 
-    int error; /* the last one: errno and a text */
+    int error; /* the last error: errno and a text */
     const char *reason;
 
     struct tls *tls; /* NULL: plain */
@@ -85,16 +86,16 @@ struct link {
     size_t sent_to; /* bytes of `sending` that libuv has */
     /* With TLS, `sending` and `sealed` are records and `waiting` is plain; its
      * first waiting_at bytes are in `sending` already. */
-    struct buf sealed; /* goes before `waiting` */
+    struct buf sealed; /* is sent before `waiting` */
     size_t waiting_at;
-    size_t peak; /* of unsent bytes since the last call of `drained` */
+    size_t peak; /* the most unsent bytes since the last call of `drained` */
 
     unsigned keepalive_s;
     char peer[ADDRESS_TEXT_MAX], local[ADDRESS_TEXT_MAX];
     char host[ADDRESS_TEXT_MAX];
 };
 
-/* libuv's codes are negative errno values. */
+/* Returns the errno value of libuv's code, which is its negative. */
 static inline int
 link_errno(int status)
 {

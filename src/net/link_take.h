@@ -7,8 +7,8 @@
 
 #include "net/link.h"
 
-/* Makes a link of a descriptor, which it owns from then on: a stream socket, or
- * the read end of a pipe. Returns NULL on failure, with the descriptor closed.
- */
+/* Makes a link of a descriptor: a stream socket, or the read end of a pipe. The
+ * link owns it from then on. Returns NULL on failure, with the descriptor
+ * closed. */
 struct link *link_take(struct loop *loop, int fd,
                        const struct link_hooks *hooks, void *ctx);

@@ -363,8 +363,8 @@ listeners_open(struct listeners *all, const struct listen_options *options,
     return false;
 }
 
-/* A TLS client is not told why: that would need a handshake first. Nor is one
- * that speaks HTTP. */
+/* Refuses a client, with the reason. A TLS client is not told the reason, which
+ * would need a handshake first, nor is a client of metrics-port. */
 static void
 refuse_client(const struct listener *listener, int fd, enum err err)
 {
@@ -454,8 +454,8 @@ admit(struct listener *listener, int fd, const struct sockaddr_storage *peer)
     }
 }
 
-/* Without a descriptor for a waiting client: closes the reserve, accepts and
- * refuses the client, and opens the reserve again. */
+/* Refuses a waiting client for which there is no descriptor: closes the
+ * reserve, accepts and refuses the client, and opens the reserve again. */
 static void
 shed_one(struct listener *listener)
 {

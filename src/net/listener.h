@@ -26,7 +26,7 @@ struct listener {
     struct listeners *all;
 };
 
-/* What the clients of a socket speak, and who they are. */
+/* The kinds of sockets: by what their clients speak, and who these are. */
 enum listener_kind {
     LISTENER_PLAIN,
     LISTENER_TLS,
@@ -39,10 +39,11 @@ enum { LISTENER_KINDS = LISTENER_UNIX + 1 };
 struct listeners {
     struct loop *loops; /* loops[0] accepts */
     unsigned loop_count, next_loop;
-    int reserve_fd; /* closed for a moment when descriptors run out */
+    int reserve_fd; /* a spare, closed for a moment when descriptors run out */
     unsigned count;
     bool has_admin, has_metrics;
-    bool given[LISTENER_KINDS]; /* the service manager has opened them */
+    bool given[LISTENER_KINDS]; /* sockets of this kind that the service manager
+                                   has opened */
     struct http *http; /* serves metrics-port; set before the start if there are
                           such listeners */
     char unix_path[108];
@@ -54,9 +55,9 @@ struct listen_options {
         *bind;     /* addresses separated by blanks; '-' in front: optional */
     unsigned port; /* 0: no plain TCP */
     unsigned tls_port;        /* at the same addresses; 0: no TLS */
-    const char *admin_bind;   /* likewise, for the operator */
+    const char *admin_bind;   /* addresses for the operator */
     unsigned admin_port;      /* 0: none */
-    const char *metrics_bind; /* likewise, for HTTP */
+    const char *metrics_bind; /* addresses for HTTP */
     unsigned metrics_port;    /* 0: none */
     const char *unix_path;    /* "": none */
     unsigned unix_mode;
@@ -64,7 +65,7 @@ struct listen_options {
     int backlog;
     /* Sockets that listen already, opened by the service manager: descriptors
      * from the first one on. Each has one of the ports above, or the path, and
-     * takes the place of those that would be opened for it. */
+     * replaces the sockets that would be opened for that. */
     int given_first;
     unsigned given_count;
 };

@@ -107,7 +107,7 @@ resolve_one(void)
     }
 }
 
-/* A detached thread. */
+/* Runs in a detached thread. */
 static void *
 resolve_all(void *arg)
 {

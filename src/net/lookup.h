@@ -24,8 +24,8 @@ struct lookup *lookup_new(const char *host, unsigned port,
  */
 void lookup_free(struct lookup *lookup);
 
-/* The last two are for a look-up that is done: 0 or a code of getaddrinfo, and
- * the addresses. */
+/* lookup_error() and lookup_found() are for a look-up that is done: they return
+ * 0 or a code of getaddrinfo, and the addresses. */
 bool lookup_is_done(struct lookup *lookup);
 int lookup_error(const struct lookup *lookup);
 const struct addrinfo *lookup_found(const struct lookup *lookup);

@@ -26,9 +26,9 @@ struct usage;
 
 enum {
     LOOP_READ_BYTES = 256 * 1024,
-    LOOP_FLUSH_BYTES = 64 * 1024, /* of replies: sent before more is executed */
-    LOOP_TURN_US = 2000,          /* one connection's turn */
-    LOOP_TICK_MS = 10 /* parked connections are called again, at the latest */
+    LOOP_FLUSH_BYTES = 64 * 1024, /* so many bytes of replies are sent first */
+    LOOP_TURN_US = 2000,          /* the turn of one connection */
+    LOOP_TICK_MS = 10 /* after this time parked connections are tried again */
 };
 
 /* Subscribers and monitors have output limits of their own, since they do not
@@ -47,7 +47,7 @@ struct net_limits {
     struct output_limits output[OUTPUT_CLASSES];
     _Atomic uint64_t idle_seconds;                      /* 0: never */
     _Atomic uint64_t auth_seconds;                      /* 0: no limit */
-    _Atomic uint64_t request_seconds, request_min_rate; /* likewise */
+    _Atomic uint64_t request_seconds, request_min_rate; /* 0: no limit */
     _Atomic uint64_t keepalive_seconds;                 /* 0: never */
     _Atomic uint64_t maxclients, reserved_clients;
     _Atomic uint64_t metrics_seconds, metrics_clients; /* net/http.h */
@@ -66,11 +66,11 @@ struct loop_env {
      * with seq_cst and then calls loop_wake for every loop. NULL: output is
      * never held. */
     const _Atomic uint64_t *released;
-    /* While true, output that would be held is replaced (handler->give_up).
-     * Stored and announced like released. NULL: never. */
+    /* While true, output that would be held is replaced (handler->give_up). It
+     * is stored and announced like `released`. NULL: never. */
     const atomic_bool *gives_up;
     /* Where the log ends: no position behind it will be released. It only falls
-     * when another log takes the place of this one. NULL: nowhere. */
+     * when another log takes the place of this one. NULL: there is no log. */
     const _Atomic uint64_t *log_end;
 };
 
@@ -81,14 +81,14 @@ struct conn_list {
 /* Replies that are sent at the end of the turn (pending.h). */
 struct pending {
     struct buf replies;
-    struct conn *first, *last; /* last: undefined without a first */
-    uint64_t since_ns;         /* loop->now_ns when the first was added */
+    struct conn *first, *last; /* without a `first`, `last` is undefined */
+    uint64_t since_ns;         /* loop->now_ns when the first one was added */
 };
 
-/* More than 30 fields, since a loop is one thread's whole state: six libuv
- * handles, the lists that its connections wait in, and the buffers that they
- * share. All fields have one owner, the loop's thread, but for `mailbox` and
- * `waiting`. */
+/* The struct has more than 30 fields, since a loop is the whole state of one
+ * thread: six libuv handles, the lists in which its connections wait, and the
+ * buffers that they share. Only the loop's thread uses them, except `mailbox`
+ * and `waiting`. */
 struct loop {
     uv_loop_t uv;
     unsigned index;
@@ -101,22 +101,22 @@ struct loop {
     struct conn_list conns;            /* all that are open */
     struct conn *pushed, **pushed_end; /* with pushes that are not sent yet
                                           (push.h); oldest first */
-    size_t pushed_bytes;               /* of all of them */
+    size_t pushed_bytes;               /* pushed bytes of all connections */
     struct link *links;                /* all that are open or being dialled */
-    struct link *links_soon;           /* that wait for their turn */
+    struct link *links_soon;           /* those that wait for their turn */
     uv_idle_t idle;      /* active while anything waits for its turn */
     uv_timer_t second;   /* timeouts */
-    uint64_t second_ms;  /* uv_now when it was called last */
-    uint32_t open_conns; /* not yet through their close callback */
+    uint64_t second_ms;  /* uv_now when `second` last fired */
+    uint32_t open_conns; /* connections whose close callback has not run yet */
 
     /* Connections that wait, by conn->wait: for their turn, or for an event or
-     * for room (parked). A connection is in one of them at most. */
+     * for room (parked). A connection is in at most one of these lists. */
     struct conn *resumable, *parked, *parked_for_room;
-    struct conn *turns; /* of `resumable`: those that are served now */
+    struct conn *turns; /* those of `resumable` that are served now */
 
     const _Atomic uint64_t *released; /* the environment's, never NULL */
-    const atomic_bool *gives_up;      /* likewise */
-    const _Atomic uint64_t *log_end;  /* likewise */
+    const atomic_bool *gives_up;      /* the environment's, never NULL */
+    const _Atomic uint64_t *log_end;  /* the environment's, never NULL */
     struct conn *held, **held_end;    /* with held output; oldest first */
     atomic_bool waiting; /* output is held or connections are parked, so that
                             loop_wake must wake the loop */
@@ -131,14 +131,14 @@ struct loop {
     char *read_buffer; /* LOOP_READ_BYTES, shared by all reads */
     struct buf reply;  /* replies of the batch being executed */
     /* What a TLS connection or link has just received, and what it is about to
-     * send. `sealed` is empty again before another one may want it. */
+     * send. `sealed` is empty again before another connection needs it. */
     struct buf opened, sealed;
     struct pending pending; /* replies of this turn */
-    uint64_t now_ns;        /* mono clock, as read last while executing */
-    uint64_t turn_ends_ns;  /* of the connection being served */
+    uint64_t now_ns; /* the monotonic clock, as last read while executing */
+    uint64_t turn_ends_ns; /* when the turn of the present connection ends */
     struct batch batch;
     struct conn *executing; /* execute was called for it and has not returned */
-    size_t behind_batch;    /* its unparsed bytes, behind the batch */
+    size_t behind_batch;    /* its unparsed bytes behind the batch */
     struct stream_pool *pool;
 };
 
@@ -159,11 +159,11 @@ void loop_resume_soon(struct loop *loop);
 /* Starts the tick: parked connections are resumed within LOOP_TICK_MS. */
 void loop_tick_soon(struct loop *loop);
 
-/* From here on loop_wake wakes the loop. Read (seq_cst) what it announces only
- * after this call. */
+/* Lets loop_wake wake the loop from now on. Read (seq_cst) what loop_wake
+ * announces only after this call. */
 void loop_expect_wake(struct loop *loop);
 
-/* Any thread, before loop_fini: the loop examines its held output and its
- * parked connections, if it has any. Call it after storing what they wait for.
+/* Makes the loop examine its held output and its parked connections, if it has
+ * any. Any thread, before loop_fini. Call it after storing what they wait for.
  */
 void loop_wake(struct loop *loop);

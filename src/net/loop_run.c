@@ -166,8 +166,8 @@ on_mail(uv_async_t *async)
 
 /* ---- libuv's memory ------------------------------------------------------ */
 
-/* libuv aborts where it has no memory for one more descriptor, so it may use
- * all of the reserve. */
+/* libuv aborts if it has no memory for one more descriptor, so it may use all
+ * of the reserve. */
 static void *
 uv_alloc(size_t bytes)
 {

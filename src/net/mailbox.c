@@ -135,8 +135,8 @@ on_later(uv_timer_t *timer)
     mailbox_poke(timer->data);
 }
 
-/* libuv counts from the begin of the loop's turn, unless it is told otherwise.
- */
+/* libuv counts from the beginning of the loop's turn, unless its time is
+ * updated first. */
 void
 mailbox_poke_in(struct mailbox *box, uint64_t ns)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A loop's mailbox: the only way for another thread to have a loop do
+ * A loop's mailbox: the only way for another thread to make a loop do
  * something. A bounded queue of calls and one uv_async. Any thread may post;
  * the owner makes the calls, in order. Its mutex is a leaf lock.
  */
@@ -25,11 +25,11 @@ struct mail {
 
 struct mailbox {
     uv_async_t async;
-    uv_timer_t later; /* owner only: mailbox_poke_in */
+    uv_timer_t later; /* of mailbox_poke_in; only the owner uses it */
     uv_mutex_t mutex;
     struct mail *queue; /* guarded by mutex */
     uint32_t count, capacity;
-    struct mail *collected; /* owner only: swapped with queue */
+    struct mail *collected; /* swapped with queue; only the owner uses it */
     uint32_t collected_count, collected_capacity;
     struct loop *loop;        /* the owner, for the calls */
     void (*poked)(void *ctx); /* NULL: pokes are not used */
@@ -39,8 +39,8 @@ struct mailbox {
 
 enum { MAILBOX_MAX = 65536 };
 
-/* on_mail is called on the owner after a post or a poke; it collects and
- * delivers. Its handle's data is the mailbox. */
+/* Prepares the mailbox. on_mail is called on the owner after a post or a poke,
+ * and must collect and deliver. Its handle's data is the mailbox. */
 void mailbox_init(struct mailbox *mailbox, struct loop *loop, uv_loop_t *uv,
                   uv_async_cb on_mail);
 
@@ -56,25 +56,29 @@ bool mailbox_give(struct mailbox *mailbox, mail_fn fn, mail_drop_fn drop,
                   void *ptr);
 
 /* A poke is a call that needs no place in the queue, so that it cannot fail:
- * `poked` is called at least once after each poke. Set it before the first. */
+ * `poked` is called at least once after each poke. Call mailbox_on_poke before
+ * the first poke. */
 void mailbox_on_poke(struct mailbox *mailbox, void (*poked)(void *ctx),
                      void *ctx);
 void mailbox_poke(struct mailbox *mailbox);
 
-/* On the owner: pokes after this time, in whole milliseconds. A second call
- * sets another time. */
+/* Pokes after this time, in whole milliseconds; a second call sets another
+ * time. Call it on the owner. */
 void mailbox_poke_in(struct mailbox *mailbox, uint64_t ns);
 
-/* On the owner: takes over what was posted so far; returns how many calls. */
+/* Takes over the calls that were posted so far, and returns how many they are.
+ * Call it on the owner. */
 uint32_t mailbox_collect(struct mailbox *mailbox);
 
-/* On the owner: makes the calls that were collected, then answers a poke. */
+/* Makes the calls that were collected, then answers a poke. Call it on the
+ * owner. */
 void mailbox_deliver(struct mailbox *mailbox);
 
-/* On the owner: calls `poked` now if there was a poke since. */
+/* Calls `poked` now if there was a poke since the last one. Call it on the
+ * owner. */
 void mailbox_answer_poke(struct mailbox *mailbox);
 
-/* Closes the handles; fini after the loop has run its close callbacks, and when
- * no thread posts any more. */
+/* mailbox_close() closes the handles. mailbox_fini() is called after the loop
+ * has run their close callbacks, and when no thread posts any more. */
 void mailbox_close(struct mailbox *mailbox);
 void mailbox_fini(struct mailbox *mailbox);

@@ -19,16 +19,17 @@ void outbox_send(struct conn *conn, struct buf *out);
 void outbox_send_held(struct conn *conn, struct buf *out);
 
 /* Sends the records in loop->sealed, which the connection's tls_open has made,
- * behind those that are unsent, and empties it. */
+ * behind those that are unsent, and empties the buffer. */
 void outbox_send_sealed(struct conn *conn);
 
-/* Whether unsent bytes were above the soft limit for too long; or the
- * connection is leaving, and its client has taken nothing for as long. Held
+/* Returns whether unsent bytes were above the soft limit for too long, or the
+ * connection is leaving and its client has taken nothing for that time. Held
  * bytes do not count. now_ms is uv_now. */
 bool outbox_is_overdue(struct conn *conn, uint64_t now_ms);
 
-/* Whether the client has taken something since the last call. */
+/* Returns whether the client has taken something since the last call. */
 bool outbox_moved(struct conn *conn);
 
-/* Closes the connection for unread replies: counted and logged. */
+/* Closes the connection because of unread replies; this is counted and logged.
+ */
 void outbox_cut(struct conn *conn, size_t bytes);

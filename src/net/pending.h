@@ -2,10 +2,10 @@
  *
  * Short replies wait in one buffer of the loop until the end of its turn, and
  * are then written one after the other. So a turn first makes all its reads and
- * then all its writes. Each finds the kernel's code in the CPU's caches, and
- * does not evict our code between two commands. If a turn lasts long,
- * pending_flush_old writes earlier. Replies come from hold.h and leave through
- * the outbox.
+ * then all its writes. Each of these finds the kernel's code in the CPU's
+ * caches, and does not evict our code between two commands. If a turn lasts
+ * long, pending_flush_old writes earlier. Replies come from hold.h and leave
+ * through the outbox.
  */
 #pragma once
 

@@ -11,7 +11,7 @@
 #include "net/conn.h"
 
 /* Adds a push behind all output so far, held until *released is at hold_until.
- * Whole values only. May close the connection, or another one. */
+ * It must be whole values. May close the connection, or another one. */
 void push_add(struct conn *conn, struct slice bytes, uint64_t hold_until);
 
 /* Sends the pushes of one connection, if it has some. May close it. */
@@ -24,7 +24,7 @@ push_send_for(struct conn *conn)
     }
 }
 
-/* Sends what was gathered, of some connections at least. Returns false when
+/* Sends what was gathered, for some connections at least. Returns false when
  * until_ns has passed and some are left. Cuts a connection with more than its
  * hard limit unread or held. */
 bool push_flush(struct loop *loop, uint64_t until_ns);

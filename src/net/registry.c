@@ -2,8 +2,8 @@
  *
  * A list in the order of ids, which are drawn under the same lock, and a fixed
  * number of chains by id, so that a look-up need not walk past ten thousand
- * connections under the lock. Not base/map.h: an entry must never fail to be
- * added for want of memory.
+ * connections under the lock. It does not use base/map.h, since adding an entry
+ * must never fail for lack of memory.
  */
 #include "net/registry.h"
 

@@ -15,7 +15,7 @@ struct registry;
 struct registry *registry_new(void);
 void registry_free(struct registry *registry);
 
-/* Embedded in a connection; the registry's, under its lock. */
+/* Embedded in a connection. Only the registry uses it, under its lock. */
 struct registered {
     uint64_t id;
     struct conn *conn;
@@ -42,13 +42,13 @@ void registry_remove(struct registry *registry, struct registered *entry);
 /* Draws an id for a row of CLIENT LIST that is no connection. */
 uint64_t registry_draw_id(struct registry *registry);
 
-/* The registry's lock, to change texts that visitors read. */
+/* Take and release the registry's lock, to change texts that visitors read. */
 void registry_lock(struct registry *registry);
 void registry_unlock(struct registry *registry);
 
 /* Calls visit, under the lock, for at most `max` connections with an id above
  * after_id; visit must not block or call the registry. Returns the id of the
- * last one visited, 0 if there are no more. */
+ * last visited connection; 0 if there are no more. */
 typedef void (*registry_visit_fn)(void *ctx, struct conn *conn);
 uint64_t registry_visit(struct registry *registry, uint64_t after_id,
                         unsigned max, registry_visit_fn visit, void *ctx);

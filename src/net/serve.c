@@ -209,14 +209,14 @@ settle_conn(struct conn *conn)
     }
 }
 
-/* The client sends no more: `status` is UV_EOF or an error. */
+/* Handles that the client sends no more: `status` is UV_EOF or an error. */
 static void
 end_input(struct conn *conn, ssize_t status)
 {
     push_send_for(conn);
     pending_flush_for(conn);
     if (status == UV_EOF && (conn->held_bytes > 0 || conn->outbox != NULL)) {
-        conn_leave(conn); /* it may still read its replies */
+        conn_leave(conn); /* the client may still read its replies */
         settle_conn(conn);
         return;
     }
@@ -252,9 +252,9 @@ cut_tls(struct conn *conn)
     pending_close(conn);
 }
 
-/* All that was read is opened before anything of it is executed, so that
- * nothing received is left in two places. The client's end (close_notify) comes
- * after the commands before it: settle deals with it. */
+/* Opens everything that was read before a part of it is executed, so that
+ * received bytes are never in two places. The client's end (close_notify) takes
+ * effect after the commands before it, in settle(). */
 static void
 take_sealed(struct conn *conn, struct slice bytes, bool fills_buffer)
 {
@@ -331,7 +331,7 @@ serve_resume_all(struct loop *loop)
     }
 }
 
-/* Whether input has come that is in no batch being executed. */
+/* Returns whether there is input that is not in the batch being executed. */
 static bool
 has_unparsed(const struct conn *conn)
 {
@@ -438,7 +438,7 @@ serve_open(struct loop *loop, int fd, unsigned how)
     conn->is_reserved = is_reserved;
     conn->fd = fd;
     conn->active_ms = uv_now(&loop->uv);
-    conn->rested = true; /* its first second is not a whole one */
+    conn->rested = true; /* the first second is not a whole one */
     rc = init_handle(conn, fd);
     conn_join(conn);
     if (rc != 0) {

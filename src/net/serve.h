@@ -30,15 +30,15 @@ void serve_open(struct loop *loop, int fd, unsigned how);
  * bytes of the client or replies still wait here, or without descriptors; the
  * connection then stays open.
  *
- * The last call of execute: the last command of the batch has been executed,
- * its reply, if any, is in loop->reply, and hold_until is raised. Sends
- * loop->reply. The batch and its arguments end with this call. *ret_tls, the
- * caller's from then on, is what opens and seals the socket's bytes; NULL for
- * plain ones. */
+ * It must be the last call in execute: the last command of the batch has been
+ * executed, its reply, if any, is in loop->reply, and hold_until is raised.
+ * Sends loop->reply. The batch and its arguments are invalid afterwards.
+ * *ret_tls opens and seals the bytes of the socket, and the caller owns it;
+ * NULL for plain bytes. */
 int serve_detach(struct conn *conn, struct tls **ret_tls);
 
-/* Any thread: asks the loop to close the connection with this id. Returns false
- * if its mailbox is full. */
+/* Asks the loop to close the connection with this id. Returns false if its
+ * mailbox is full. Any thread. */
 bool serve_kill(struct loop *loop, uint64_t id);
 
 /* Serves connections in loop->resumable, for a bounded time; those that ask for

@@ -20,7 +20,7 @@ struct large {
     uint64_t id, bytes;
 };
 
-/* In descending order. */
+/* The largest connections, in descending order. */
 struct largest {
     struct large of[LARGEST];
     size_t count;
@@ -53,7 +53,8 @@ consider(void *ctx, struct conn *conn)
                                       conn_id(conn), bytes };
 }
 
-/* Under the registry's lock: a connection that is still registered is open. */
+/* Called under the registry's lock: a connection that is still registered is
+ * open. */
 static void
 condemn(void *ctx, struct conn *conn)
 {
@@ -66,7 +67,7 @@ static void
 cut_large(struct registry *registry, struct large *large)
 {
     if (!registry_visit_one(registry, large->id, condemn, large)) {
-        return; /* it has closed meanwhile */
+        return; /* the connection has closed meanwhile */
     }
     metric_add(METRIC_EVICTED_CLIENTS, 1);
     log_repeated(LOG_WARN, "net.usage",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * When all connections together take more than maxmemory-clients (usage.h), the
- * one that takes the most is cut, then the next one, until the rest fits; but
- * never those on the operator's places and those that asked not to be (CLIENT
- * NO-EVICT).
+ * one that takes the most is cut, then the next one, until the rest fits.
+ * Connections on the operator's places are never cut, nor those with CLIENT
+ * NO-EVICT.
  */
 #pragma once
 

@@ -16,8 +16,8 @@
 /* How long replies to a client that has ended its half of the socket wait. */
 enum { ENDED_MS_MAX = 60 * 1000 };
 
-/* Whether the client of a connection that waits has gone. While a connection is
- * read from, reading finds that out. */
+/* Returns whether the client of a connection that waits has gone. While a
+ * connection is read from, reading finds that out. */
 static bool
 has_left(struct conn *conn, uint64_t now)
 {
@@ -32,7 +32,7 @@ has_left(struct conn *conn, uint64_t now)
         return true;
     }
     if (conn->wait == CONN_RETRIES) {
-        return false; /* its turn is next, and decides */
+        return false; /* its turn comes next, and shows that */
     }
     if ((end.revents & POLLRDHUP) == 0 || !waits) {
         conn->ended_ms = 0;
@@ -44,7 +44,8 @@ has_left(struct conn *conn, uint64_t now)
     return now - conn->ended_ms > patience_ms;
 }
 
-/* Whether the client owes the rest of a request, or of a TLS record. */
+/* Returns whether the client must still send the rest of a request, or of a TLS
+ * record. */
 static bool
 is_inside_request(const struct conn *conn)
 {

@@ -13,18 +13,19 @@
 struct usage {
     _Atomic uint64_t limit; /* 0: none */
     _Atomic uint64_t total;
-    _Atomic uint64_t condemned; /* of total: connections that are being cut */
+    _Atomic uint64_t condemned; /* in total: of those being cut */
     atomic_bool choosing;       /* a loop searches for the largest */
 };
 
-/* One connection's part. `bytes` is written by its loop; condemned_bytes, what
- * it was when the connection was chosen to be cut, under the registry's lock.
- */
+/* One connection's part. Its loop writes `bytes`. condemned_bytes is the value
+ * of `bytes` when the connection was chosen to be cut; it is written under the
+ * registry's lock. */
 struct usage_share {
     _Atomic uint64_t bytes, condemned_bytes;
 };
 
-/* Whether connections take too much, without those that are being cut. */
+/* Returns whether the connections take too much, without those that are being
+ * cut. */
 bool usage_is_above(struct usage *usage);
 
 /* Sets a connection's part. Returns true if it rose and the total is too much.

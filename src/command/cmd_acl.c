@@ -95,8 +95,8 @@ reply_passwords(struct reply *reply, const struct buf *passwords)
     }
 }
 
-/* Replies with the fields of a selector, inside a map. Only one that is limited
- * to some databases has the last field. */
+/* Replies with the fields of a selector, inside a map. Only a selector that is
+ * limited to some databases has the last field. */
 static enum err
 reply_selector(struct reply *reply, const struct selector *selector)
 {

@@ -11,8 +11,8 @@
 #include "conf/conf_file.h"
 #include "engine/request.h"
 
-/* Has all loops close the connections that may no longer be. This one closes
- * behind its reply. */
+/* Makes all loops close connections that have lost their user or a right. This
+ * connection closes after its reply. */
 static void
 users_changed(struct request *req)
 {
@@ -140,7 +140,7 @@ cmd_acl_deluser(struct request *req)
 
 /* ---- the aclfile --------------------------------------------------------- */
 
-/* What the thread makes a file of, or of a file. */
+/* What the thread writes to a file, or has read from one. */
 struct acl_text {
     struct users_draft draft;
     struct buf error;

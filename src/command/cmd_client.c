@@ -185,7 +185,7 @@ cmd_client_import_source(struct request *req)
     return request_fail(req, ERR_CUSTOM, "Server is not in import mode");
 }
 
-/* Dispatch drops the replies; OFF and SKIP have none themselves. */
+/* Dispatch drops the replies. OFF and SKIP themselves have no reply. */
 enum err
 cmd_client_reply(struct request *req)
 {

@@ -9,8 +9,8 @@
 #include "engine/client.h"
 #include "engine/request.h"
 
-/* Take and release the registry's lock, under which what other loops read
- * changes. Nothing if the session has no connection. */
+/* Take and release the registry's lock, under which fields that other loops
+ * read are changed. They do nothing if the session has no connection. */
 void cmd_client_lock(struct request *req);
 void cmd_client_unlock(struct request *req);
 

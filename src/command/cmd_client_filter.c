@@ -273,7 +273,7 @@ cmd_client_filter_free(struct cmd_client_filter *filter)
 
 /* ---- what they say of a client ------------------------------------------- */
 
-/* A client, or without a session a link. */
+/* A client; without a session, a link. */
 struct candidate {
     const struct session *session;
     const struct links_client *link;
@@ -324,8 +324,8 @@ text_is(const struct candidate *who, const char *text, struct slice wanted)
            slice_equal(wanted, slice_of(text));
 }
 
-/* A replica's link counts as the default user's; that to the primary has none.
- */
+/* A replica's link counts as one of the default user; the link to the primary
+ * has no user. */
 static bool
 is_user(const struct candidate *who, struct slice name)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The filters of CLIENT LIST and CLIENT KILL, in any number and order. A client
- * or link must match all of them. A filter that is given twice counts as given
- * last, but ids add up. The filters are parsed once and outlive the pauses of
+ * or link must match all of them. If a filter is given twice, the last one
+ * counts, but ids add up. The filters are parsed once and outlive the pauses of
  * their command: they remember the positions of their texts among the
  * arguments, since the arguments may move.
  */
@@ -31,16 +31,15 @@ enum cmd_client_filter_kind {
 };
 enum { FILTER_KINDS = FILTER_USER + 1 };
 
-/* The second of each pair is for the form with NOT-. */
+/* The second element of each pair is for the form with NOT-. */
 struct cmd_client_filter {
     bool for_kill;
     bool skip_me, has_ids;
-    size_t at[FILTER_KINDS][2]; /* of the value among req->args, +1; 0: none */
+    size_t at[FILTER_KINDS][2]; /* index in req->args, +1; 0: none */
     enum client_type type[2];
     int64_t db[2];
     int64_t age_s, idle_s; /* at least; 0: any */
-    uint64_t *ids[2];      /* the wanted ones of LIST as they came, else sorted
-                              and each one once */
+    uint64_t *ids[2];      /* [0] in LIST: as given; else sorted, each once */
     size_t id_count[2];
 };
 
@@ -51,8 +50,8 @@ MUST_CHECK enum err cmd_client_filter_parse(struct request *req, bool for_kill,
 void cmd_client_filter_free(struct cmd_client_filter *filter);
 
 /* Returns whether a client matches everything but the list of wanted ids, which
- * the caller walks. args: as parsed. Under the registry's lock for a session of
- * another loop. */
+ * the caller walks. args: the same as when parsing. Under the registry's lock
+ * for a session of another loop. */
 bool cmd_client_filter_wants(const struct cmd_client_filter *filter,
                              const struct slice *args,
                              const struct session *session, uint64_t now_ms);

@@ -25,7 +25,7 @@ struct walk {
     struct cmd_client_filter filter;
     const struct slice *args;
     const struct session *me;
-    uint64_t now_ms; /* as the command began */
+    uint64_t now_ms; /* when the command began */
     uint64_t after;  /* the last client seen, or so many ids done */
     bool failed;     /* no memory for the links */
     /* Under the registry's lock; the clients and links that are wanted. */

@@ -112,7 +112,7 @@ cmd_cluster_myshardid(struct request *req)
     return OK;
 }
 
-/* There is no bus between daemons. */
+/* Replies with an empty list: there is no bus between daemons. */
 enum err
 cmd_cluster_links(struct request *req)
 {
@@ -124,7 +124,7 @@ cmd_cluster_links(struct request *req)
     return err;
 }
 
-/* The counts of messages are of a bus that daemons do not have. */
+/* The counts of messages are zero, since daemons have no bus. */
 enum err
 cmd_cluster_info(struct request *req)
 {

@@ -11,15 +11,17 @@
  */
 enum { CMD_COMMAND_NAMES_MAX = 2 * CMD_ID_COUNT };
 
-/* Returns whether lists show the row, as no subcommand. */
+/* Returns whether lists show the row as a command of its own, not as a
+ * subcommand. */
 bool cmd_command_is_top(const struct command *command);
 
-/* Returns the count of its subcommands: the rows command + 1 .. command +
- * count. */
+/* Returns how many subcommands the command has; they are the rows command + 1
+ * to command + count. */
 unsigned cmd_command_count_subs(const struct command *command);
 
-/* Returns the count of such rows. */
+/* Returns the number of rows for which cmd_command_is_top() is true. */
 unsigned cmd_command_count_top(void);
 
-/* Finds "get" or "client|id" in any case; NULL if there is none. */
+/* Finds a row by a name such as "get" or "client|id", in any letter case; NULL
+ * if there is none. */
 const struct command *cmd_command_find(struct slice name);

@@ -50,7 +50,7 @@ static void
 reply_args(struct reply *reply, const struct command_arg *args)
 {
     size_t count = 0;
-    int64_t key_spec = 0; /* one specification a key argument */
+    int64_t key_spec = 0; /* one specification for each key argument */
 
     while (args[count].name != NULL) {
         count++;

@@ -98,7 +98,7 @@ get_cluster_value(const struct cluster_settings *settings, unsigned option,
 struct getting {
     struct request *req;
     struct buf value;
-    size_t work;  /* that is left for patterns */
+    size_t work;  /* work that is left for patterns */
     size_t count; /* of options found */
 };
 
@@ -129,7 +129,8 @@ get_option(struct getting *getting, unsigned option, bool cluster)
     return OK;
 }
 
-/* In sidecar mode, once the neighbour was read. */
+/* Returns whether options of the cluster are known: in sidecar mode, once the
+ * neighbour was read. */
 static bool
 has_cluster_options(const struct service *service)
 {
@@ -206,8 +207,8 @@ await_journal(struct request *req, uint64_t *failures)
     return ERR_AGAIN;
 }
 
-/* Whether appendonly is set. If it was on already, an earlier CONFIG SET may
- * still wait. */
+/* Returns whether the request sets appendonly. If it was on already, an earlier
+ * CONFIG SET may still wait. */
 static bool
 names_journal(const struct request *req)
 {

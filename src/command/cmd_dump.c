@@ -25,9 +25,9 @@
 
 /* ---- DUMP ---------------------------------------------------------------- */
 
-/* A filter of a foreign layout is dumped as its module does it. Reserves the
- * space before anything is copied: a reply above the limit of the
- * output costs nothing, and dispatch replies with the error. */
+/* Dumps a filter of a foreign kind as its module does. Reserves the space
+ * before anything is copied: a reply above the limit of the output costs
+ * nothing, and dispatch replies with the error. */
 enum err
 cmd_dump(struct request *req)
 {
@@ -79,7 +79,7 @@ add_incarnation(struct request *req, uint64_t incarnation)
     request_effect_add_number(req, incarnation);
 }
 
-/* A filter that is not yet under its name. */
+/* A filter that is not under its name yet. */
 struct arrival {
     struct bloom *bloom;
     uint64_t incarnation;
@@ -134,7 +134,7 @@ settle_key(struct request *req, const struct key *key,
         return bloom_make_error(req, BLOOM_NOMEM);
     }
     keys_made(req, key);
-    keys_walk_again(req, key); /* COPY needs it */
+    keys_walk_again(req, key); /* COPY needs this */
     req->dirty = 1;
     return OK;
 }
@@ -144,7 +144,7 @@ settle_key(struct request *req, const struct key *key,
 struct restore {
     struct slice ttl, payload;
     bool replace, absolute;
-    bool idle, freq; /* which one of them `access` is */
+    bool idle, freq; /* which of the two `access` is */
     int64_t access;
     uint64_t incarnation;
     uint64_t expires_at_ms;
@@ -240,17 +240,17 @@ checksum_holds(struct slice payload)
     return stored == XXH3_64bits(payload.data, payload.len - sizeof(stored));
 }
 
-/* Whether a payload is of our own form. From a log it may be of a filter that
- * is incomplete, or of a foreign layout: a server that took slots over wrote it
- * (slots/pull.h). */
+/* Returns whether a payload has our own form. In a log it may be that of an
+ * incomplete filter, or of one of a foreign kind: a server that took over slots
+ * has written it (slots/pull.h). */
 static bool
 is_own_form(struct slice payload)
 {
     return !payload_is_foreign(payload.data, payload.len);
 }
 
-/* Fails if an intact payload is of another type, as far as its checksum does
- * not take long. */
+/* Fails if an intact payload is of another type. Does not check payloads whose
+ * checksum would take long. */
 static enum err
 refuse_other_type(struct request *req, struct slice payload)
 {
@@ -411,7 +411,8 @@ cmd_restore(struct request *req)
         bloom_free(arrival.bloom, bloom_make_env(req));
         return restore_nothing(req);
     }
-    /* A replayed RESTORE without INCARNATION continues the life in the dump. */
+    /* A replayed RESTORE without INCARNATION keeps the incarnation in the dump.
+     */
     arrival.incarnation = bloom_make_incarnation(
         how.incarnation == 0 && req->obey ? dumped : how.incarnation);
     return restore_filter(req, &how, &arrival);
@@ -441,7 +442,7 @@ parse_copy(struct request *req, struct copy *how)
         }
     } while (err == OK && (word == COPY_REPLACE || word == COPY_DB));
     if (err == OK && word == COPY_OTHER) {
-        req->args.next = at - 1; /* it has no name */
+        req->args.next = at - 1; /* the filter has no name yet */
         err = parse_incarnation(req, &how->incarnation) &&
                       args_left(&req->args) == 0
                   ? OK
@@ -485,7 +486,7 @@ copy_filter(struct request *req, const struct entry *source,
     if (err != OK) {
         return err;
     }
-    env.size_limit_bytes = UINT64_MAX; /* it has that size already */
+    env.size_limit_bytes = UINT64_MAX; /* the buffer has this size already */
     if (!prepare_take(req, &source->bloom, &made)) {
         made.status = bloom_copy(&source->bloom, &env, &made.bloom);
     }

@@ -206,8 +206,8 @@ cmd_expire(struct request *req)
     return set_end(req, at_ms);
 }
 
-/* TTL PTTL EXPIRETIME PEXPIRETIME: replies -2 for a missing key, -1 for one
- * that stays, else the time, rounded to the nearest unit. */
+/* TTL PTTL EXPIRETIME PEXPIRETIME: replies -2 for a missing key, -1 for a key
+ * without expiry, else the time, rounded to the nearest unit. */
 enum err
 cmd_ttl(struct request *req)
 {

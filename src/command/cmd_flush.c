@@ -26,7 +26,7 @@ parse_mode(struct args *args, bool *ret_sync)
     return args_end(args);
 }
 
-/* Dirty even if nothing was there: Redis also sends every flush to its
+/* Sets dirty even if nothing was there: Redis also sends every flush to its
  * replicas, and repeating a flush that a replica has missed is useful. */
 static void
 finish(struct request *req, bool sync)

@@ -91,8 +91,8 @@ cmd_type(struct request *req)
     return OK;
 }
 
-/* For clients that test with GET whether a name is in use: no value is a
- * string. */
+/* GET is for clients that test whether a name is in use: no value is a string.
+ */
 enum err
 cmd_get(struct request *req)
 {

@@ -227,7 +227,8 @@ cmd_memory_malloc_stats(struct request *req)
     return OK;
 }
 
-/* An allocator that cannot purge has nothing to give back. */
+/* Replies OK in any case: an allocator that cannot purge has nothing to return.
+ */
 enum err
 cmd_memory_purge(struct request *req)
 {

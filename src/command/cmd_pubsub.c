@@ -22,7 +22,7 @@ enum {
     MUCH_WORK = 16 * 1024    /* of matching, after which the clock is asked */
 };
 
-/* What the command is about. */
+/* Returns the kind of subscription that the command is about. */
 static enum pubsub_kind
 kind_of(const struct request *req)
 {
@@ -452,7 +452,7 @@ cmd_publish(struct request *req)
 struct listing {
     struct buf bulks; /* the names that match, encoded */
     uint64_t count;   /* of them */
-    struct buf names; /* that are to be matched, from names_at on */
+    struct buf names; /* names to match, from names_at on */
     size_t names_at;
     uint64_t cursor; /* of the others */
     bool begun;

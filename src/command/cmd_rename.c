@@ -116,7 +116,7 @@ cmd_move(struct request *req)
         return err;
     }
     exists = source_exists(req);
-    if (!exists && req->obey) { /* it was there */
+    if (!exists && req->obey) { /* the key existed at first */
         return ERR_NO_KEY;
     }
     if (exists && !target_exists(req, &to)) {

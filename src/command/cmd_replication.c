@@ -589,7 +589,7 @@ note_refusal(struct request *req, struct slice value)
                  "replica=\"%s\" reason=\"%s\"", peer, why);
 }
 
-/* Most are of Redis's stream, and ignored. */
+/* Most capabilities belong to Redis's stream, and are ignored. */
 static enum err
 take_capability(struct request *req, struct slice value)
 {

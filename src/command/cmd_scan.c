@@ -41,11 +41,11 @@ struct walk {
     uint64_t steps_left;
     struct buf later; /* names to be matched */
     size_t later_at;  /* the next one */
-    /* Of the running call. */
+    /* Of the present call: */
     struct reply reply; /* into found */
     struct slice pattern;
     bool any, none;     /* every name matches; none does */
-    size_t locked_work; /* that is left in this step */
+    size_t locked_work; /* work that is left in this step */
     size_t found_end;   /* where it ends */
 };
 

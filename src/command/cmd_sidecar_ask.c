@@ -28,8 +28,8 @@ fail_off(struct request *req)
                         "(sidecar-of)");
 }
 
-/* Whether this server has older data than a replica: then it gives nothing to
- * other servers, and counts as silent. */
+/* Returns whether this server has older data than a replica: then it gives
+ * nothing to other servers, and counts as silent. */
 static bool
 is_behind(const struct request *req)
 {
@@ -164,7 +164,7 @@ write_row(struct request *req, const struct candidate_row *row)
     if (row->epoch > 0) {
         reply_int(req->reply, (int64_t)(row->epoch - 1));
     } else {
-        reply_null(req->reply); /* it does not hold them */
+        reply_null(req->reply); /* this server does not hold them */
     }
     reply_named_int(req->reply, "filters", row->filters);
     reply_named_int(req->reply, "items", row->items);

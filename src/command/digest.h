@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Digests of the data, for comparing servers: equal data has equal digests on
- * every machine, in whatever order it came. The digest of a key covers its
- * database, name, expiry and its filter as in DUMP, without the incarnation;
- * expired keys do not count. The digest of everything is the XOR of SHA-256
- * sums cut to 160 bits.
+ * every machine, in whatever order it was stored. The digest of a key covers
+ * its database, name, expiry and its filter as in DUMP, without the
+ * incarnation; expired keys do not count. The digest of everything is the XOR
+ * of SHA-256 sums cut to 160 bits.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ void digest_all(const struct keyspace *ks, uint64_t now_ms,
                 struct digest *ret_digest);
 
 /* Computes the digest of a filter and the expiry of its key (0: none), without
- * its name. Under its lock. */
+ * its name. Call it under the key's lock. */
 void digest_value(const struct bloom *bloom, uint64_t expires_at_ms,
                   struct digest *ret_digest);
 

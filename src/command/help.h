@@ -8,8 +8,8 @@
 #include "base/buf.h"
 #include "engine/request.h"
 
-/* Appends "<key> <seconds> [NX|XX|GT|LT]". Nothing for a command without
- * arguments. */
+/* Appends "<key> <seconds> [NX|XX|GT|LT]". Appends nothing for a command
+ * without arguments. */
 void help_append_syntax(struct buf *text, const struct command_arg *args);
 
 /* Returns the error for an unknown subcommand or a wrong number of arguments,

@@ -11,14 +11,14 @@
     {                                                                          \
         .first = 1, .last = 1, .step = 1                                       \
     }
-/* Of the rows that answer that there are no scripts. */
+/* The fields of the rows that answer that there are no scripts. */
 #define SCRIPT_FIELDS                                                          \
     .arity = -1, .flags = CMD_LOADING | CMD_STALE | CMD_SKIP_MONITOR,          \
     .acl = ACL_SLOW | ACL_SCRIPTING, .group = "scripting", .since = "1.0.0",   \
     .complexity = "O(1)", .summary = "Refused: there are no scripts."
 
-/* The kind and the flags of a row that writes. Its flags cannot name CMD_WRITE
- * itself, so a write without a kind does not compile. */
+/* The kind and the flags of a row that writes. Rows cannot name CMD_WRITE
+ * themselves, so a write without a kind does not compile. */
 enum { CMD_WRITES = CMD_WRITE };
 #define WRITES(kind, more) .logged = (kind), .flags = CMD_WRITES | (more)
 #define CMD_WRITE          a_row_that_writes_needs_WRITES_with_its_kind
@@ -42,7 +42,8 @@ enum { CMD_WRITES = CMD_WRITE };
         __VA_ARGS__, NULL                                                      \
     }
 
-/* The .redis of a BF row: its name there, then what else differs. */
+/* The .redis of a BF row: its name in dialect redis, then the other fields that
+ * differ. */
 #define REDIS(nm, ...)                                                         \
     .redis = &(const struct command)                                           \
     {                                                                          \
@@ -79,7 +80,8 @@ enum { CMD_WRITES = CMD_WRITE };
 #define MULTIPLE          .flags = ARG_MULTIPLE
 #define OPTIONAL_MULTIPLE .flags = (ARG_OPTIONAL | ARG_MULTIPLE)
 
-/* The time to live of a filter that a command creates; of SET in Redis. */
+/* The time to live of a filter that a command creates, with the words of SET in
+ * Redis. */
 #define TIME_TO_LIVE                                                           \
     ONEOF("expiration",                                                        \
           ARGS(INT("seconds", .token = "EX"),                                  \
@@ -88,7 +90,7 @@ enum { CMD_WRITES = CMD_WRITE };
                ARG(UNIX_TIME, "unix-time-milliseconds", .token = "PXAT")),     \
           OPTIONAL)
 
-/* Whether the filter that a command creates forgets items. */
+/* The words that say whether a new filter forgets items. */
 #define FORGETTING                                                             \
     ONEOF("forgetting",                                                        \
           ARGS(BLOCK("deletable", ARGS(TOKEN("deletable", "DELETABLE"),        \
@@ -103,7 +105,7 @@ enum { CMD_WRITES = CMD_WRITE };
     ONEOF("hash", ARGS(TOKEN("plain", "PLAIN"), TOKEN("keyed", "KEYED")),      \
           .token = "HASH", OPTIONAL)
 
-/* What CLIENT LIST and CLIENT KILL may be asked for beyond Redis 7.0. */
+/* The filters of CLIENT LIST and CLIENT KILL that Redis 7.0 does not have. */
 #define CLIENT_FILTER_STR(nm, tok)                                             \
     STR(nm, .token = (tok), OPTIONAL, .since = "9.0.0")
 #define CLIENT_FILTERS_OF_VALKEY                                               \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A list, the newest first. It is short: to walk it takes some
+ * The log is a list, the newest entry first. It is short: walking it takes some
  * microseconds.
  */
 #include "access/acl_log.h"

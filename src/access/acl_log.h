@@ -21,15 +21,15 @@ struct acl_log *acl_log_new(void);
 void acl_log_free(struct acl_log *log);
 
 struct acl_log_entry {
-    uint64_t id; /* from 0, of the first of equal ones */
+    uint64_t id; /* of the first of equal refusals; counts from 0 */
     uint64_t count;
-    uint64_t time_ms;    /* of the latest; wall clock */
-    uint64_t first_ms;   /* of the first */
+    uint64_t time_ms;    /* of the latest refusal; wall clock */
+    uint64_t first_ms;   /* of the first refusal */
     const char *reason;  /* a constant: "auth", "command", "key", ... */
     const char *context; /* a constant: "toplevel" or "multi" */
     struct slice object; /* what was refused */
     struct slice user;
-    struct slice client; /* the line of CLIENT LIST; of the latest */
+    struct slice client; /* the line of CLIENT LIST, at the latest refusal */
 };
 
 /* Adds a copy of `from` as the newest entry, ignoring its id, count and

@@ -10,26 +10,25 @@
 
 #include <stdint.h>
 
-/* Closes a connection after this many wrong passwords in a row. */
+/* A connection is closed after so many wrong passwords in a row. */
 enum { AUTH_ATTEMPTS_MAX = 5 };
 
 enum { AUTH_DIGEST = 32 /* bytes */ };
 
-/* Computes the digest of a password. The caller cleanses it if it is not to be
- * kept. */
+/* Computes the digest of a password. The caller wipes the digest when it does
+ * not need it any more. */
 void auth_hash(struct slice password, unsigned char ret_digest[AUTH_DIGEST]);
 
 /* A digest that is computed in pieces, since a password may be long. All zero:
  * at its beginning. */
 struct auth_sum {
-    size_t done; /* bytes */
+    size_t done; /* bytes of the password that are done */
     bool begun;
     uint64_t state[16]; /* OpenSSL's */
 };
 
-/* Takes at most so many more bytes of the password. Returns true behind the
- * last one: the digest then equals the one of auth_hash(), and the sum is empty
- * again. */
+/* Takes at most so many more bytes of the password. Returns true after the last
+ * byte: then the digest is that of auth_hash(), and the sum is empty again. */
 bool auth_sum_add(struct auth_sum *sum, struct slice password, size_t most,
                   unsigned char ret_digest[AUTH_DIGEST]);
 void auth_sum_cleanse(struct auth_sum *sum);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Delays the check of passwords by source address: not at all at first, and
- * longer after each wrong password. Right and wrong passwords wait equally
+ * Delays the check of passwords, for each source address: not at all at first,
+ * and longer after each wrong password. Right and wrong passwords wait equally
  * long, so that the delay tells a guesser nothing. The delay is bounded: behind
- * a proxy all clients have the same address, and the honest ones must get in.
+ * a proxy all clients have the same address, and those with the right password
+ * must get in.
  *
  * The count of failures halves every minute. The table has a fixed size; if it
  * is full, the address with the fewest failures is dropped. Any thread; a leaf
@@ -16,14 +17,14 @@
 
 struct auth_delay;
 
-/* As address_source (net/address.h) writes it. */
+/* The bytes of a source, as address_source (net/address.h) writes them. */
 enum { AUTH_DELAY_SOURCE = 16 };
 
 struct auth_delay *auth_delay_new(void);
 void auth_delay_free(struct auth_delay *delay);
 
-/* Returns how long a password from this source waits. now_ms: of a monotonic
- * clock. */
+/* Returns how long a password from this source waits. now_ms: the time of a
+ * monotonic clock. */
 uint64_t auth_delay_ms(struct auth_delay *delay,
                        const uint8_t source[AUTH_DELAY_SOURCE], uint64_t now_ms,
                        uint64_t max_ms);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Prototypes of the functions that the rows of tbl/commands.def name. The files
- * that define them include this, so that the compiler compares; a missing
- * handler fails to link.
+ * that define them include this header, so that the compiler compares the
+ * types; a missing handler fails to link.
  */
 #pragma once
 
@@ -12,7 +12,8 @@
 #include "tbl/commands.def"
 #undef CMD
 
-/* The .many, .known and .ready of one-item BF commands. */
+/* Serve as .many, .known and .ready of the one-item BF commands
+ * (access/table.h). */
 uint32_t cmd_bf_add_many(struct request *req, const struct slice *argv,
                          uint32_t count);
 uint32_t cmd_bf_add_known(struct request *req, const struct slice *argv,
@@ -22,15 +23,16 @@ void cmd_bf_add_ready(struct request *req, const struct slice *argv,
 uint32_t cmd_bf_exists_many(struct request *req, const struct slice *argv,
                             uint32_t count);
 
-/* The .ahead of commands whose items follow the key. */
+/* Serves as .ahead of commands whose items follow the key. */
 void cmd_bf_ahead(const struct entry *entry, const struct slice *argv,
                   size_t argc);
 
-/* The .touch of commands with a key and items. */
+/* Serves as .touch of commands with a key and items. */
 bool cmd_bf_touch(const struct entry *entry, const struct slice *items,
                   size_t count);
 
-/* The .prepare of RESTORE, COPY and BF.MERGE: prepare.h. */
+/* Serve as .prepare of RESTORE, BF.LOAD, COPY and BF.MERGE (bloom/prepare.h).
+ */
 bool prepare_restore(struct request *req);
 bool prepare_load(struct request *req);
 bool prepare_copy(struct request *req);

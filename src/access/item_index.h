@@ -13,10 +13,10 @@
 struct item_index {
     struct map places;  /* item -> its place in the list, +1 */
     size_t known;       /* bytes of the list that the map has */
-    unsigned looked_up; /* times */
+    unsigned looked_up; /* number of look-ups so far */
 };
 
-enum { ITEM_INDEX_LINEAR = 64 /* look-ups */ };
+enum { ITEM_INDEX_LINEAR = 64 /* look-ups that read the list */ };
 
 static inline void
 item_index_fini(struct item_index *index)

@@ -11,7 +11,8 @@
 
 /* ---- commands ------------------------------------------------------------ */
 
-/* +select|0: compares the first argument with the permitted ones. */
+/* Compares the first argument with the permitted ones, for rules such as
+ * +select|0. */
 static bool
 has_first_word(const struct selector *selector,
                const struct permission_query *query)
@@ -176,8 +177,8 @@ has_db(const struct selector *selector, uint64_t db)
     return db < SELECTOR_DBS && (selector->dbs[db / 64] >> db % 64 & 1) != 0;
 }
 
-/* Whether the word at `at` names a denied database. A word that is no number
- * names none: its command refuses it. */
+/* Returns whether the word at `at` names a denied database. A word that is no
+ * number names no database: its command refuses it. */
 static bool
 is_denied_word(const struct selector *selector,
                const struct permission_query *query, size_t at)
@@ -188,8 +189,8 @@ is_denied_word(const struct selector *selector,
            !has_db(selector, db);
 }
 
-/* Returns the first of the words with which COPY names a denied database; 0:
- * there is none. */
+/* Returns the position of the first word by which COPY names a denied database;
+ * 0: there is none. */
 static size_t
 denied_db_of_copy(const struct selector *selector,
                   const struct permission_query *query)

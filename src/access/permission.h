@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Whether a selector permits a command: the command itself, its keys by the
- * positions and uses in its row, its channels, and its databases. A check of
- * many names, or of patterns that take much work, can stop and go on. Pure.
+ * Decides whether a selector permits a command: the command itself, its keys
+ * (by the positions and uses in its row), its channels, and its databases. A
+ * check of many names, or of patterns that take much work, can stop and
+ * continue later. Pure.
  */
 #pragma once
 
@@ -13,10 +14,11 @@ struct permission_query {
     const struct command *command;
     const struct slice *argv;
     size_t argc;
-    uint32_t db; /* of the session */
+    uint32_t db; /* the session's database */
 };
 
-/* In rising order: of several selectors the highest denial is reported. */
+/* In rising order: if several selectors deny a command, the highest denial is
+ * reported. */
 enum denial {
     DENIED_NOTHING,
     DENIED_COMMAND,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Hidden are the words after AUTH, the two after HELLO's AUTH, and the values
- * of secret options. Where an option is mistyped or a word is missing, every
- * word that could be a password is hidden. If a command has another command as
- * its arguments, the rules of the other command hold for them.
+ * Hides the word after AUTH, the two after HELLO's AUTH, and the values of
+ * secret options. If an option is mistyped or a word is missing, hides every
+ * word that could be a password. If a command has another command as its
+ * arguments, the rules of the other command apply to them.
  */
 #include "access/redact.h"
 
@@ -18,9 +18,10 @@ redact_wants(const struct command *command)
            command->id == CMD_ID_HELLO || command->id == CMD_ID_CONFIG_SET;
 }
 
-/* HELLO version [AUTH user password] [SETNAME name]. From the first unknown
- * word on, every word counts as a secret. So does every word beyond
- * HELLO_WORDS_MAX, which bounds the work for each word. */
+/* Returns whether a word of HELLO version [AUTH user password] [SETNAME name]
+ * is secret. From the first unknown word on, every word counts as a secret.
+ * Every word beyond HELLO_WORDS_MAX counts as a secret, too, which bounds the
+ * work for each word. */
 static bool
 is_secret_of_hello(const struct slice *argv, size_t index)
 {
@@ -46,8 +47,9 @@ is_secret_of_hello(const struct slice *argv, size_t index)
     }
 }
 
-/* CONFIG SET name value [name value ...]. If a value is missing, names and
- * values cannot be distinguished, and all are secret. */
+/* Returns whether a word of CONFIG SET name value [name value ...] is secret.
+ * If a value is missing, names and values cannot be distinguished, and all are
+ * secret. */
 static bool
 is_secret_of_config(const struct slice *argv, size_t argc, size_t index)
 {

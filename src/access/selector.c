@@ -249,7 +249,7 @@ apply_peer_name(struct selector *selector, struct slice rule)
                : SELECTOR_UNKNOWN_COMMAND;
 }
 
-/* +@name and -@name. */
+/* Applies +@name and -@name. */
 static const char *
 apply_category(struct selector *selector, struct slice rule, bool allow)
 {
@@ -297,7 +297,8 @@ find_command(struct slice name)
                      container, (struct slice){ bar + 1, name.len - len - 1 });
 }
 
-/* +select|0: a command that is permitted with this first argument only. */
+/* Applies +select|0: a command that is permitted only with this first argument.
+ */
 static const char *
 apply_first_word(struct selector *selector, const struct command *command,
                  struct slice rule)
@@ -378,7 +379,7 @@ next_pattern(const struct buf *keys, size_t *at, struct slice *ret_pattern)
     return true;
 }
 
-/* Adds a pattern, or more access to one that is there. */
+/* Adds a pattern, or adds access to an existing one. */
 static const char *
 add_key(struct selector *selector, struct slice pattern, unsigned access)
 {
@@ -402,7 +403,7 @@ add_key(struct selector *selector, struct slice pattern, unsigned access)
     return error;
 }
 
-/* ~pattern, %R~pattern, %W~pattern, %RW~pattern. */
+/* Applies ~pattern, %R~pattern, %W~pattern and %RW~pattern. */
 static const char *
 apply_keys(struct selector *selector, struct slice rule)
 {
@@ -449,7 +450,8 @@ apply_channel(struct selector *selector, struct slice rule)
     return add_item(&selector->channels, pattern);
 }
 
-/* db=0,1,2 adds to the databases; the first such rule takes away the others. */
+/* Applies db=0,1,2, which adds these databases; the first such rule takes away
+ * all others. */
 static const char *
 apply_dbs(struct selector *selector, struct slice ids)
 {

@@ -13,7 +13,7 @@
 
 enum {
     SELECTOR_WORDS = (CMD_ID_COUNT + 63) / 64,
-    SELECTOR_DBS = 1024, /* the maximum of the option databases */
+    SELECTOR_DBS = 1024, /* the maximum of the option `databases` */
 };
 
 /* What a key pattern permits; the first byte of an item of selector.keys. */
@@ -22,7 +22,7 @@ enum key_access { KEY_READS = 1, KEY_WRITES = 2 };
 /* All zero: it permits nothing, except all databases (some_dbs). */
 struct selector {
     struct selector *next;
-    bool all_commands; /* no rule has taken one away since +@all */
+    bool all_commands; /* no rule has taken a command away since +@all */
     bool from_all;     /* the rules began with +@all */
     bool all_keys, all_channels;
     bool some_dbs; /* only those in dbs */
@@ -32,11 +32,11 @@ struct selector {
     struct buf words;    /* items: "select|0", permitted first arguments */
     struct buf keys;     /* items: enum key_access, then the pattern */
     struct buf channels; /* items: patterns */
-    /* Of keys and channels while rules are applied; else empty. */
+    /* Indexes of keys and channels while rules are applied; else empty. */
     struct item_index known_keys, known_channels;
 };
 
-/* Frees what the selector holds, and empties it. */
+/* Frees the selector's memory, and empties it. */
 void selector_fini(struct selector *selector);
 void selector_free_list(struct selector *first);
 
@@ -51,10 +51,10 @@ extern const char SELECTOR_UNKNOWN_COMMAND[];
 MUST_CHECK const char *selector_apply(struct selector *selector,
                                       struct slice rule);
 
-/* Frees what helps to apply many rules, behind the last one. */
+/* Frees the indexes that speed up many rules. Call it after the last rule. */
 void selector_settle(struct selector *selector);
 
-/* Append the rules that make this selector. The last one appends all of them,
+/* Append the rules that make this selector; selector_put() appends all of them,
  * separated by blanks. */
 void selector_put_commands(const struct selector *selector, struct buf *text);
 void selector_put_keys(const struct selector *selector, struct buf *text);

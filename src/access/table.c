@@ -25,14 +25,14 @@ command_category_name(unsigned bit)
     return bit < CATEGORIES ? command_category_names[bit] : NULL;
 }
 
-/* Constant after init. */
+/* The rows and their index; constant after command_table_init(). */
 static const struct command *rows;
 static struct {
     uint16_t id; /* + 1; 0: free */
     uint16_t len;
 } name_index[INDEX_SLOTS];
 
-/* Constant once users are made. */
+/* The forbidden commands; constant once users are made. */
 static uint64_t forbidden[(CMD_ID_COUNT + 63) / 64];
 static bool any_forbidden;
 
@@ -92,7 +92,8 @@ command_at(unsigned id)
     return &rows[id];
 }
 
-/* Most clients spell names as the table does. */
+/* First compares the name as it is, since most clients spell names as the table
+ * does. */
 const struct command *
 command_find(struct slice name)
 {

@@ -25,8 +25,8 @@ typedef enum err (*command_fn)(struct request *req);
 typedef uint32_t (*command_many_fn)(struct request *req,
                                     const struct slice *argv, uint32_t count);
 
-/* Does what it can for COUNT such requests before they lock their stripe
- * exclusively, without reading what the lock protects. */
+/* Prepares COUNT such requests, before their stripe is locked exclusively,
+ * without reading what the lock protects. */
 typedef void (*command_ready_fn)(struct request *req, const struct slice *argv,
                                  uint32_t count);
 
@@ -36,8 +36,9 @@ struct entry;
 typedef void (*command_ahead_fn)(const struct entry *entry,
                                  const struct slice *argv, size_t argc);
 
-/* Has the kernel clear the pages that adds of these items will write. Under the
- * key's lock. Returns false if the entry's filter has no untouched pages. */
+/* Makes the kernel clear the pages that adds of these items will write. Called
+ * under the key's lock. Returns false if the entry's filter has no untouched
+ * pages. */
 typedef bool (*command_touch_fn)(const struct entry *entry,
                                  const struct slice *items, size_t count);
 
@@ -72,12 +73,12 @@ enum command_flag {
     /* Internal: it moves a filter, or changes one as a whole, so that a walk
      * has to copy the result again (keyspace/walk.h). */
     CMD_REMAKES = 1 << 25,
-    /* Internal: the log tells who ran it (engine/audit.h). */
+    /* Internal: the log says which user ran it (engine/audit.h). */
     CMD_AUDITED = 1 << 26,
 };
 
-/* In the order of Redis's ACL CAT, then bloom. Some are of types that Bloomery
- * does not have. */
+/* The categories in the order of Redis's ACL CAT, then bloom. Some belong to
+ * types that Bloomery does not have. */
 enum acl_category {
     ACL_KEYSPACE = 1 << 0,
     ACL_READ = 1 << 1,
@@ -103,7 +104,7 @@ enum acl_category {
     ACL_BLOOM = 1 << 21,
 };
 
-/* The name of the category of a bit; NULL behind the last one. */
+/* Returns the name of the category with this bit; NULL behind the last one. */
 extern const char *const command_category_names[];
 const char *command_category_name(unsigned bit);
 
@@ -116,13 +117,13 @@ enum command_lock {
     LOCK_SELF   /* EXEC: takes its own, through lock_set.h */
 };
 
-/* What a command is in a log, for all that read one (engine/logged.h). */
+/* What a command is in a log, for all readers of a log (engine/logged.h). */
 enum logged_kind {
     LOGGED_NEVER,     /* no log has it */
     LOGGED_OTHERWISE, /* a write: its effect is another command */
     LOGGED_SELECT,
     LOGGED_MARK,    /* MULTI or EXEC */
-    LOGGED_HISTORY, /* REPLCONF HISTORY: whose log follows */
+    LOGGED_HISTORY, /* REPLCONF HISTORY: the history of the log that follows */
     LOGGED_ADD,     /* adds items to a key that is there */
     LOGGED_INSERT,  /* its words say what it does (engine/effect_words.h) */
     LOGGED_MDEL,    /* deletes items */
@@ -181,7 +182,7 @@ struct command_arg {
 };
 
 /* Does the long part of a command before its locks are taken. Returns false if
- * it has paused, and is then called again. Not called in EXEC or for a request
+ * it has paused; then it is called again. Not called in EXEC or for a request
  * that replays a log. */
 typedef bool (*command_prepare_fn)(struct request *req);
 
@@ -192,31 +193,32 @@ struct command {
     /* Runs the commands under the shared lock if none of them changes anything.
      * Otherwise it does nothing and returns 0. */
     command_many_fn known;
-    command_ready_fn ready;     /* of rows with .many; NULL: there is nothing */
-    command_ahead_fn ahead;     /* NULL: it reads no lines, or cannot tell */
-    command_touch_fn touch;     /* NULL: it adds no items to one key */
-    command_prepare_fn prepare; /* NULL: there is nothing */
+    command_ready_fn ready; /* for .many; NULL: nothing to prepare */
+    command_ahead_fn ahead; /* NULL: the command reads no lines, or they are not
+                               known before */
+    command_touch_fn touch; /* NULL: it adds no items to one key */
+    command_prepare_fn prepare; /* NULL: the command has no long part */
     unsigned id;                /* enum command_id */
-    int arity;                  /* name included; negative: at least */
+    int arity; /* number of words, with the name; negative: at least so many */
     uint32_t flags;
     uint32_t acl;
     enum command_lock lock;
     struct command_keys keys;
     uint32_t key_use;
-    uint32_t first_key_use; /* of the first key, if it differs; else 0 */
-    unsigned carries;       /* the word where another command begins in the
+    uint32_t first_key_use; /* use of the first key, if it differs; else 0 */
+    unsigned carries;       /* the word at which another command begins in the
                                arguments; 0: none */
-    bool splits;            /* counts its keys (req->counted), so that it can be
-                               executed in pieces of fewer keys */
-    bool container;         /* has subcommands; the handler runs without one */
-    bool is_syscmd;         /* not for applications */
-    uint8_t logged;         /* enum logged_kind */
+    bool splits;    /* it counts its keys (req->counted), so that it can be
+                       executed in pieces */
+    bool container; /* has subcommands; the handler runs without one */
+    bool is_syscmd; /* not for applications */
+    uint8_t logged; /* enum logged_kind */
     const char *group, *since, *complexity, *summary;
     const struct command_arg *args;
     const char *const *tips;                    /* ends with NULL; NULL: none */
     const char *deprecated_since, *replaced_by; /* NULL: it is not */
-    /* What differs in dialect redis: the name, and fields other than zero.
-     * NULL: nothing. See dialect.h. */
+    /* What differs in dialect redis: the name, and the fields that are not
+     * zero. NULL: nothing differs. See engine/dialect.h. */
     const struct command *redis;
 };
 
@@ -225,25 +227,25 @@ enum command_id {
 #include "tbl/commands.def"
 #undef CMD
     CMD_ID_COUNT,
-    /* The rows from here on exist only to be refused: no list has them. */
+    /* The rows from here on exist only to be refused; no list shows them. */
     CMD_ID_LISTED = CMD_ID_EVAL,
 };
 
-/* Takes the rows, which stay the caller's, and builds the index over their
- * names. Once, before threads start. */
+/* Sets the rows, which the caller keeps, and builds the index of their names.
+ * Call it once, before threads start. */
 void command_table_init(const struct command table[CMD_ID_COUNT]);
 
-/* The row with this id, an enum command_id. */
+/* Returns the row with this id, an enum command_id. */
 const struct command *command_at(unsigned id);
 
-/* Finds a command by its name in any case; NULL if there is none. A subcommand
- * is found by command_find_sub(container, "id"). */
+/* Finds a command by its name, in any letter case; NULL if there is none. A
+ * subcommand is found by command_find_sub(container, "id"). */
 const struct command *command_find(struct slice name);
 const struct command *command_find_sub(const struct command *container,
                                        struct slice sub);
 
-/* Finds the command or subcommand of a request. *ret_words is the words of its
- * name: 2 if the request names a subcommand, else 1. */
+/* Finds the command or subcommand of a request. *ret_words is the number of
+ * words of its name: 2 if the request names a subcommand, else 1. */
 const struct command *command_resolve(const struct slice *argv, size_t argc,
                                       unsigned *ret_words);
 
@@ -274,7 +276,8 @@ command_arity_fits(const struct command *command, size_t argc)
                                : argc >= (size_t)-command->arity;
 }
 
-/* Returns how the command uses its key at this position: enum key_use. */
+/* Returns how the command uses its key at this position, as bits of enum
+ * key_use. */
 static inline uint32_t
 command_use_of_key(const struct command *command, size_t position)
 {

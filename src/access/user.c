@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Rules of the user itself are applied here, others to its root selector.
+ * Rules of the user itself are applied here; all others go to its root
+ * selector.
  */
 #include "access/user.h"
 
@@ -191,7 +192,7 @@ user_rules_set_password(struct user_rules *rules, struct slice password)
     return add_password(rules, digest) == NULL;
 }
 
-/* >password <password #digest !digest */
+/* Applies >password, <password, #digest and !digest. */
 static const char *
 apply_password(struct user_rules *rules, char how, struct slice text)
 {
@@ -291,7 +292,7 @@ enum {
 
 struct user_part {
     struct slice text; /* the rule */
-    struct buf joined; /* its words, if it has several */
+    struct buf joined; /* words of a selector, if it has several */
     size_t end;        /* the word behind it */
     struct selector *selector;
     struct slice left; /* of the rules of the selector */
@@ -385,8 +386,8 @@ judge_reason(const char *reason)
     return reason == NULL ? USER_APPLIED : USER_REFUSED;
 }
 
-/* A file could not say where a selector ends if another of its rules ended in a
- * parenthesis. */
+/* Refuses a rule inside a selector that ends in a parenthesis: in a file it
+ * would seem to end the selector. */
 static enum user_applied
 continue_selector(struct user_rules *rules, const char **ret_reason)
 {
@@ -425,7 +426,7 @@ continue_password(struct user_rules *rules, const char **ret_reason)
     return judge_reason(*ret_reason);
 }
 
-/* Ends a rule. What is kept of a refused one is enough to show it. */
+/* Ends a rule. For a refused rule, enough is kept to show it. */
 static enum user_applied
 end_rule(enum user_applied applied, const char *reason, struct slice text,
          struct user_refusal *ret_refusal)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A user: who may log in as it, and what it may do. Its name never changes, and
- * it lives as long as sessions refer to it, also when it was deleted; any
- * thread may read the name while it has a reference. Everything else belongs to
- * the table of users (users.h): it changes under the raised gate only, so
- * commands read it inside their section of the gate without a lock.
+ * A user: which passwords log in as it, and what it may do. Its name never
+ * changes, and it lives as long as sessions refer to it, even after it was
+ * deleted; any thread may read the name while it has a reference. Everything
+ * else belongs to the table of users (users.h): it changes only under the
+ * raised gate, so commands read it inside their section of the gate without a
+ * lock.
  */
 #pragma once
 
@@ -17,19 +18,19 @@ struct user_part; /* user.c */
 
 struct user_rules {
     bool on, nopass;
-    bool sanitize, skip_sanitize; /* Redis's; DUMP payloads are always checked
-                                     here */
+    bool sanitize, skip_sanitize; /* rules of Redis; here DUMP payloads are
+                                     always checked */
     struct buf passwords;         /* digests, one after the other */
-    struct item_index known;      /* of them, while rules are applied */
+    struct item_index known;      /* of passwords, for many rules */
     struct selector root;         /* root.next: the other selectors */
-    struct user_part *part; /* of a rule that is applied in pieces; NULL */
+    struct user_part *part;       /* a rule applied in pieces; or NULL */
 };
 
 struct user {
     atomic_uint refs;
     bool gone;         /* it was deleted: the rules are empty */
     bool unrestricted; /* it may do everything, so nothing needs a check */
-    uint64_t changed;  /* users.changes as of the last change of the rules */
+    uint64_t changed;  /* users.changes at the last change of the rules */
     struct user_rules rules;
     size_t len;
     char name[]; /* with a NUL */
@@ -47,17 +48,17 @@ user_name(const struct user *user)
     return (struct slice){ user->name, user->len };
 }
 
-/* Whether a name may be a user's: not empty, without blanks and NUL. */
+/* Returns whether a name may be a user's: not empty, without blanks and NUL. */
 bool user_name_is_valid(struct slice name);
 
 void user_rules_fini(struct user_rules *rules);
 MUST_CHECK bool user_rules_copy(const struct user_rules *from,
                                 struct user_rules *ret_rules);
 
-/* Apply rules, of which a selector in parentheses may be several words. Return
- * NULL, or why one of them is refused (selector_apply), and its words joined
- * by blanks, which the caller frees. The rules may then be half applied. A
- * reason of NULL with words: they begin a selector that does not end. */
+/* A refused rule: the reason (selector_apply), and its words joined by blanks,
+ * which the caller frees. user_rules_apply() applies rules; a selector in
+ * parentheses may be several words. If it returns false, some rules may be
+ * applied already. */
 struct user_refusal {
     const char *reason; /* NULL: a selector does not end */
     struct buf words;
@@ -68,8 +69,8 @@ MUST_CHECK bool user_rules_apply(struct user_rules *rules,
 
 /* Applies the rule that begins at the word *at, and moves *at behind it. A long
  * selector or password takes several calls, with the same words: until then
- * USER_IN_PART. Behind the last rule, user_rules_settle() frees what helps to
- * apply many. */
+ * USER_IN_PART. After the last rule, user_rules_settle() frees the indexes that
+ * speed up many rules. */
 enum user_applied { USER_APPLIED, USER_IN_PART, USER_REFUSED };
 MUST_CHECK enum user_applied
 user_rules_apply_next(struct user_rules *rules, const struct slice *words,
@@ -84,27 +85,27 @@ MUST_CHECK bool user_rules_set_password(struct user_rules *rules,
 /* Appends the line of ACL LIST. */
 void user_put(const struct user *user, struct buf *text);
 
-/* Returns whether the digest is a password's, in a time that depends only on
- * how many passwords there are. */
+/* Returns whether the digest is that of a password of the user. The time
+ * depends only on how many passwords there are. */
 bool user_rules_fit(const struct user_rules *rules,
                     const unsigned char digest[AUTH_DIGEST]);
 
-/* Where a check has got to; all zero: at its beginning. */
+/* How far a check is; all zero at its beginning. */
 struct user_progress {
     size_t selector, next;
-    enum denial worst; /* of the selectors before */
+    enum denial worst; /* the worst denial of the selectors before */
     size_t worst_at;
 };
 
 /* Returns what no selector of the user permits, and the argv position of the
  * denied word. UNDECIDED: the work was used up (permission.h), and the next
- * call goes on, if the rules are still the same. */
+ * call continues, if the rules are still the same. */
 enum denial user_check_some(const struct user *user,
                             const struct permission_query *query,
                             struct user_progress *progress, int64_t *work,
                             size_t *ret_at);
 
-/* The same, with any work. */
+/* Does the same, with any amount of work. */
 enum denial user_check(const struct user *user,
                        const struct permission_query *query, size_t *ret_at);
 bool user_has_channel(const struct user *user, struct slice channel,

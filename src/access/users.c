@@ -27,7 +27,7 @@ note_change(struct users *users, struct user *user)
     }
 }
 
-/* Gives a user these rules, and *rules what it had. */
+/* Exchanges the rules of a user with *rules. */
 static void
 exchange(struct users *users, struct user *user, struct user_rules *rules)
 {
@@ -50,7 +50,7 @@ retire(struct users *users, struct user *user)
 
 /* ---- the table ----------------------------------------------------------- */
 
-/* The default user without requirepass. */
+/* Makes the rules of the default user, as without requirepass. */
 static bool
 make_standard(struct user_rules *rules, const struct users *users)
 {
@@ -189,7 +189,7 @@ users_follow_password(struct users *users, struct slice requirepass)
         (users->is_required && !auth_same(users->required, digest))) {
         memcpy(users->required, digest, sizeof(digest));
         users->is_required = requirepass.len > 0;
-        /* 32 bytes, which the reserve of memory provides. */
+        /* This takes 32 bytes, which the reserve of memory provides. */
         CHECK(user_rules_set_password(&users->standard->rules, requirepass));
         note_change(users, users->standard);
     }
@@ -358,7 +358,7 @@ users_copy_next(const struct users *users, struct users_copy *copy)
                : USERS_COPY_NO_MEMORY;
 }
 
-/* A user that stays keeps its place in memory, to which sessions point. */
+/* A user that stays keeps its struct, to which sessions point. */
 void
 users_take(struct users *users, struct users_draft *draft)
 {

@@ -17,30 +17,30 @@ struct users {
     struct map by_name;
     struct user *standard; /* "default", the user of a new connection */
     _Atomic uint64_t changes;
-    unsigned char required[AUTH_DIGEST]; /* requirepass as it was followed */
-    bool is_required;                    /* it is not empty */
+    unsigned char required[AUTH_DIGEST]; /* of requirepass, as last followed */
+    bool is_required;                    /* requirepass is not empty */
 };
 
 struct users *users_new(void);
 void users_free(struct users *users); /* sessions may still refer to users */
 
-/* NULL: there is none. */
+/* Finds a user by name; NULL: there is none. */
 struct user *users_find(const struct users *users, struct slice name);
 
 /* Returns whether a new connection must authenticate first. */
 bool users_ask_password(const struct users *users);
 
-/* Returns the user, or NULL if there is none, if it is off, or if the digest is
- * of no password of it; all of these take the same time. Counts failures in
- * METRIC_AUTH_FAILURES. */
+/* Returns the user, or NULL if there is none, if it is off, or if the digest
+ * belongs to none of its passwords; all of these take the same time. Counts
+ * failures in METRIC_AUTH_FAILURES. */
 struct user *users_login(const struct users *users, struct slice name,
                          const unsigned char digest[AUTH_DIGEST]);
 
-/* The rules of a user while they are changed, which takes effect at the end.
- * All zero: none. */
+/* The rules of a user while they are changed; the change takes effect at the
+ * end. All zero: there is no change. */
 struct users_edit {
     struct user_rules rules;
-    uint64_t changed; /* of the user; 0: there is none of the name */
+    uint64_t changed; /* of the user; 0: there is no such user */
     size_t at;        /* the next word */
 };
 
@@ -48,8 +48,8 @@ struct users_edit {
 MUST_CHECK bool users_edit_begin(const struct users *users, struct slice name,
                                  struct users_edit *edit);
 
-/* Gives the user, which is made if it is missing, the rules. The caller then
- * frees those of the edit. */
+/* Gives the rules to the user, which is made if it is missing. The caller then
+ * frees the rules of the edit. */
 enum users_edited { USERS_EDITED, USERS_CHANGED_MEANWHILE, USERS_NO_MEMORY };
 MUST_CHECK enum users_edited
 users_edit_end(struct users *users, struct slice name, struct users_edit *edit);
@@ -67,7 +67,7 @@ struct user **users_sorted(const struct users *users, size_t *ret_count);
 
 /* ---- a file -------------------------------------------------------------- */
 
-/* Users that are not the server's yet. All zero: none. */
+/* Users that are not in force yet. All zero: no users. */
 struct users_draft {
     struct map by_name;
     struct user **list;
@@ -76,7 +76,7 @@ struct users_draft {
 void users_draft_free(struct users_draft *draft);
 
 /* Adds a user that is off and may do nothing, and borrows it. NULL: there is
- * one of this name, or no memory (*ret_no_memory). */
+ * already a user of this name, or no memory (*ret_no_memory). */
 struct user *users_draft_add(struct users_draft *draft, struct slice name,
                              bool *ret_no_memory);
 
@@ -85,8 +85,8 @@ struct user *users_draft_add(struct users_draft *draft, struct slice name,
 MUST_CHECK bool users_draft_complete(struct users_draft *draft,
                                      const struct users *users);
 
-/* A draft that is made of the server's users, some at a time. All zero: at its
- * beginning. */
+/* A draft that is copied from the server's users, one at a time. All zero at
+ * its beginning. */
 struct users_copy {
     struct users_draft draft;
     struct user **users; /* borrowed, while `changes` is the same */
@@ -95,13 +95,13 @@ struct users_copy {
 };
 
 /* Copies the next user. If a user was changed since the last call, begins anew.
- * Ends with all users, as of one moment. */
+ * At the end it has all users, as they were at one moment. */
 enum users_copied { USERS_COPY_ONE, USERS_COPY_ALL, USERS_COPY_NO_MEMORY };
 MUST_CHECK enum users_copied users_copy_next(const struct users *users,
                                              struct users_copy *copy);
 void users_copy_fini(struct users_copy *copy);
 
-/* Brings the list in the order of names. */
+/* Sorts the list by name. */
 void users_draft_sort(struct users_draft *draft);
 
 /* Replaces all users by the draft, which is empty then. Sessions keep their

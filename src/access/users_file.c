@@ -180,7 +180,8 @@ put_users(struct user *const *list, size_t count, struct buf *text)
     return !text->failed;
 }
 
-/* Whether the text makes these users again. Appends why not. */
+/* Returns whether the text makes the same users again. If not, appends the
+ * reason. */
 static bool
 reads_back(struct slice text, struct buf *ret_error)
 {

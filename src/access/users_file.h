@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The text of an aclfile: one line "user NAME RULE ..." for each user, as ACL
- * LIST shows it; empty lines and comments (#) are skipped. Pure, but for the
- * table of which users_file_read asks for the default user.
+ * LIST shows it; empty lines and comments (#) are skipped. Pure, but
+ * users_file_read reads the default user from the table.
  */
 #pragma once
 
@@ -16,13 +16,14 @@ MUST_CHECK bool users_file_read(const struct users *users, const char *path,
                                 struct users_draft *ret_draft,
                                 struct buf *ret_error);
 
-/* The same, for any thread; the caller adds the default user. */
+/* Does the same on any thread, without the default user, which the caller adds.
+ */
 MUST_CHECK bool users_file_parse(const char *path, struct slice text,
                                  struct users_draft *ret_draft,
                                  struct buf *ret_error);
 
 /* Appends the text of the users of a draft, which it sorts, and reads it back.
- * False: a later start could not make the same users of it, and *ret_error says
- * why. Any thread. */
+ * False: a later start could not read the same users from it, and *ret_error
+ * says why. Any thread. */
 MUST_CHECK bool users_file_write(struct users_draft *draft, struct buf *text,
                                  struct buf *ret_error);

@@ -235,7 +235,8 @@ resolve(struct answers *answers, struct answer *ret_answer)
     *ret_answer = (struct answer){ answers->values, answers->count };
 }
 
-/* The state of a reply that has not all arrived is kept: hiredis goes on. */
+/* If a reply has not arrived completely, its state is kept, and hiredis
+ * continues later. */
 enum answers_result
 answers_next(struct answers *answers, struct answer *ret_answer)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * hiredis's reader as a parser of replies that another server sends. As for
- * requests (reader.h), this module adds the limits that hiredis does not have:
- * of the bytes and the values of one reply. A declared count or length
+ * hiredis's reader as a parser of replies that another server sends. As
+ * reader.h does for requests, this module adds the limits that hiredis does not
+ * have: on the bytes and the values of one reply. A declared count or length
  * allocates nothing. Belongs to one loop.
  */
 #pragma once
@@ -26,10 +26,10 @@ struct answer_value {
     enum answer_type type;
     struct slice text; /* of TEXT and ERROR */
     int64_t integer;   /* of INTEGER */
-    size_t count;      /* of LIST: values in it */
+    size_t count;      /* of LIST: number of its values */
 };
 
-/* The values of one reply: a list stands before its values. */
+/* The values of one reply; a list comes before its values. */
 struct answer {
     const struct answer_value *values; /* at least one */
     size_t count;
@@ -41,11 +41,11 @@ enum answers_result { ANSWERS_MORE, ANSWERS_ONE, ANSWERS_BAD };
 
 struct answers;
 
-/* bytes_max: of one reply. NULL without memory. */
+/* Makes a reader; NULL without memory. bytes_max: the limit of one reply. */
 struct answers *answers_new(size_t bytes_max);
 void answers_free(struct answers *answers); /* NULL is fine */
 
-/* Adds bytes that arrived. */
+/* Adds bytes that have arrived. */
 void answers_feed(struct answers *answers, struct slice bytes);
 
 /* Takes the next reply, if all of it has arrived; it is borrowed until the next

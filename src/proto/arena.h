@@ -30,5 +30,5 @@ MUST_CHECK bool arena_close_argument(struct arena *arena, size_t len);
 /* Writes `count` slices, valid until the next arena_add or arena_reset. */
 void arena_slices(const struct arena *arena, struct slice *ret_argv);
 
-/* Returns the bytes kept for the command. */
+/* Returns the memory that the arena keeps for the command. */
 size_t arena_kept_bytes(const struct arena *arena);

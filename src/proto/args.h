@@ -35,7 +35,8 @@ struct slice args_bytes(struct args *args);
 /* Returns the next argument as a strict decimal (ERR_NOT_INTEGER). */
 int64_t args_i64(struct args *args);
 
-/* Moves past the next argument if it is this word in any case. */
+/* Moves past the next argument if it is this word, in any letter case; returns
+ * whether it is. */
 bool args_word(struct args *args, const char *word);
 
 /* Returns the first mistake; ERR_SYNTAX if arguments are left. */

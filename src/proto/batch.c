@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Growth of a batch's argv, and the RESP of its commands.
+ * Grows the argv of a batch, and finds the RESP of its commands.
  */
 #include "proto/batch.h"
 

@@ -14,8 +14,8 @@ enum { BATCH_COMMANDS_MAX = 128 };
 struct batch_command {
     uint32_t first, argc;
     size_t begin; /* its first byte, in the data given to stream_parse */
-    bool repeats; /* all its words but the last equal those of the command
-                     before it; its words follow that command's in argv */
+    bool repeats; /* all words but the last are those of the command before it,
+                     whose words precede it in argv */
 };
 
 /* The arguments point into the data given to stream_parse, or into the arena
@@ -27,7 +27,7 @@ struct batch {
     size_t own_capacity;
     bool borrows;
     uint32_t count;
-    bool in_place; /* argv points into commands in the canonical form of RESP */
+    bool in_place; /* argv points into commands in canonical RESP */
     struct batch_command command[BATCH_COMMANDS_MAX];
 };
 
@@ -40,7 +40,8 @@ void batch_fini(struct batch *batch);
 
 MUST_CHECK bool batch_grow(struct batch *batch, size_t more);
 
-/* Makes space for `more` arguments after argv_count. False: no memory. */
+/* Makes space for `more` arguments after argv_count. False: there is no memory.
+ */
 MUST_CHECK static inline bool
 batch_reserve(struct batch *batch, size_t more)
 {
@@ -52,7 +53,8 @@ batch_reserve(struct batch *batch, size_t more)
  * in_place. */
 struct slice batch_resp(const struct slice *argv, size_t argc);
 
-/* Adds a command: the next `argc` arguments, which the caller has written. */
+/* Adds a command, whose words are the next `argc` arguments, which the caller
+ * has written. */
 static inline void
 batch_add(struct batch *batch, size_t argc, size_t begin)
 {

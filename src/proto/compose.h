@@ -12,8 +12,8 @@
 void compose_command(struct buf *out, const struct slice *words, size_t count);
 
 /* Writes the words of AUTH, or with protocol 3 those of HELLO 3 with AUTH in
- * it, and returns their number. An empty user is not named. Without a password
- * (data is NULL) there is no AUTH, and 0 means that there is nothing to say.
+ * it, and returns their number. An empty user is left out. Without a password
+ * (data is NULL) there is no AUTH; if 0 is returned, nothing has to be sent.
  * The words are borrowed. */
 enum { LOGIN_WORDS_MAX = 5, LOGIN_ANY_PROTOCOL = 0 };
 size_t login_words(unsigned protocol, struct slice user, struct slice password,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Reads line by line, from the first one on at each call: a head is short.
+ * Reads line by line. Each call begins again with the first line, since a head
+ * is short.
  */
 #include "proto/http_head.h"
 
@@ -41,8 +42,8 @@ is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* Returns whether a line, or what there is of it, has a character that no line
- * may have. */
+/* Returns whether a line, or the part of it that has come, has a character that
+ * no line may have. */
 static bool
 has_control(struct slice line)
 {
@@ -142,7 +143,8 @@ read_quality(struct slice text)
     return value <= QUALITY_ONE ? value : 0;
 }
 
-/* A range is a type with parameters: text/plain;version=0.0.4;q=0.5 */
+/* Reads a media range, which is a type with parameters:
+ * text/plain;version=0.0.4;q=0.5 */
 static void
 read_accepted(struct parser *parser, struct slice range)
 {
@@ -230,7 +232,7 @@ http_head_parse(struct slice bytes, struct http_head *ret_head)
         if (end != NULL) {
             line.len = (size_t)(end - left.data);
         } else if (line.len > 0 && line.data[line.len - 1] == '\r') {
-            line.len--; /* its LF may follow */
+            line.len--; /* an LF may follow the CR */
         }
         if (has_control(line)) {
             return refuse_head(ret_head, 400);

@@ -6,8 +6,8 @@
  * connection serves one request. Pure functions; the slices point into the
  * bytes.
  *
- * How the bytes are cut does not matter: if the result for a part of a request
- * is final, then more bytes do not change it.
+ * It does not matter how the bytes arrive: if the result for a part of a
+ * request is final, more bytes do not change it.
  */
 #pragma once
 
@@ -28,17 +28,17 @@ struct http_head {
     enum http_method method;
     struct slice path; /* without the query */
     struct slice host; /* with the port; empty without the field */
-    /* The client takes OpenMetrics text at least as well as plain text. */
+    /* The client accepts OpenMetrics text at least as readily as plain text. */
     bool open_metrics;
 };
 
-/* On HTTP_MORE, ret_head is undefined; on HTTP_BAD, only its status is
- * defined. */
+/* Parses a head. On HTTP_MORE, *ret_head is undefined; on HTTP_BAD, only its
+ * status is defined. */
 enum http_result http_head_parse(struct slice bytes,
                                  struct http_head *ret_head);
 
 /* Returns whether a Host field names an address or this machine: an IPv4
- * address, an IPv6 address in brackets, or localhost, with or without a port. A
- * name of somebody else's choice may lead a browser anywhere (DNS
+ * address, an IPv6 address in brackets, or localhost, with or without a port.
+ * Any other name may be chosen by an attacker, who leads a browser here (DNS
  * rebinding). */
 bool http_host_is_plain(struct slice host);

@@ -8,15 +8,15 @@
  *
  * A quote may open within a word; a closing quote ends the word, and only a
  * blank or the end of the line may follow. LF or CRLF ends the line. A person
- * types no control bytes but TAB, VT, FF and CR, so a line that has another is
- * of another protocol, such as TLS: nothing of it is executed.
+ * types no control bytes but TAB, VT, FF and CR, so a line with another one
+ * belongs to another protocol, such as TLS, and no part of it is executed.
  */
 #pragma once
 
 #include "proto/arena.h"
 #include "proto/parse.h"
 
-enum { INLINE_BYTES_MAX = 64 * 1024 }; /* of a line, its LF not counted */
+enum { INLINE_BYTES_MAX = 64 * 1024 }; /* of a line, without its LF */
 
 /* Consumes bytes up to the end of the line. `line` keeps an unfinished line,
  * and is empty after its end. Errors: ERR_PROTO_CONTROL and ERR_PROTO_TLS as

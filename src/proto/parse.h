@@ -13,12 +13,12 @@
 
 #include "base/err.h"
 
-/* Different before and after AUTH. */
+/* The limits differ before and after AUTH. */
 struct parse_limits {
     size_t args_max;      /* arguments of one command */
     size_t bulk_max;      /* bytes of one argument */
     size_t query_max;     /* bytes kept for one unfinished command */
-    bool unauthenticated; /* selects the error text */
+    bool unauthenticated; /* before AUTH; selects the error text */
 };
 
 struct parse_error {

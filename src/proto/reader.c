@@ -49,10 +49,10 @@ struct reader {
 
     /* The command being read. */
     size_t fed;      /* bytes of it so far, unread ones included */
-    bool has_count;  /* its first line is complete */
+    bool has_count;  /* the command's first line is complete */
     enum err doomed; /* OK, or the error of the line that is skipped */
     size_t line_len; /* of that line */
-    char line_last;  /* its last byte */
+    char line_last;  /* the line's last byte */
     char head[LENGTH_BYTES_MAX];
     size_t head_len;          /* may exceed the size of head */
     struct parse_error error; /* the first one */
@@ -225,7 +225,8 @@ on_integer(const redisReadTask *task, long long value)
     return refuse_task(task);
 }
 
-/* "*-1" is an empty command; "$-1" is a bad length. */
+/* Handles "*-1", which is an empty command, and "$-1", which is a bad length.
+ */
 static void *
 on_nil(const redisReadTask *task)
 {
@@ -295,8 +296,8 @@ open_hiredis(struct reader *reader)
     return true;
 }
 
-/* hiredis allocates with malloc and keeps its buffer; its largest size so far
- * is counted. */
+/* hiredis allocates with malloc and keeps its buffer, so the largest size so
+ * far is counted. */
 static void
 close_hiredis(struct reader *reader)
 {
@@ -368,9 +369,9 @@ reader_is_reusable(const struct reader *reader)
  */
 
 /* Skips a line that is too long for any number, and refuses it at its end, or
- * when it has none. hiredis would search all of it again at each piece. Pieces
- * are shorter than LINE_BYTES_MAX, so that hiredis never gets the end of a line
- * that is refused here. */
+ * when it becomes too long. hiredis would search all of it again at each piece.
+ * Pieces are shorter than LINE_BYTES_MAX, so that hiredis never gets the end of
+ * a line that is refused here. */
 static void
 skip_line(struct reader *reader, struct slice piece)
 {

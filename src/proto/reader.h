@@ -14,18 +14,19 @@
 
 struct reader;
 
-/* NULL if memory is short. */
+/* Returns NULL if memory is short. */
 struct reader *reader_new(void);
 void reader_free(struct reader *reader);
 
 /* Consumes bytes up to the end of one command; its first byte must be '*'.
- * Arguments are added to the arena, which is empty when a command begins, and
- * the same until it ends. After PARSE_COMMAND and PARSE_EMPTY the next command
- * may begin; after PARSE_ERROR the reader can only be freed.
+ * Arguments are added to the arena. It is empty when a command begins, and
+ * every call gets the same arena until the command ends. After PARSE_COMMAND
+ * and PARSE_EMPTY the next command may begin; after PARSE_ERROR the reader can
+ * only be freed.
  *
  * Two differences from Redis: a type byte other than '$' is refused at once,
  * without waiting for the end of its line; and a line ends with CRLF alone,
- * where Redis takes any byte behind a CR for the LF. */
+ * while Redis takes any byte behind a CR as the LF. */
 MUST_CHECK enum parse_result reader_feed(struct reader *reader,
                                          const struct parse_limits *limits,
                                          struct slice data, struct arena *arena,
@@ -38,6 +39,6 @@ size_t reader_kept_bytes(const struct reader *reader);
 /* Returns the known part of the reader's memory. */
 size_t reader_memory_bytes(const struct reader *reader);
 
-/* False after an error, and if a large argument has made the buffer large: then
- * the caller frees the reader. */
+/* Returns false after an error, or if a large argument has made the buffer
+ * large: then the caller frees the reader. */
 bool reader_is_reusable(const struct reader *reader);

@@ -328,8 +328,8 @@ struct announced {
     uint64_t values, bytes;
 };
 
-/* Reads a line without its CRLF. False: no reply of ours has such a line. A
- * null has the length -1. */
+/* Reads a line without its CRLF. False: our replies have no such line. A null
+ * has the length -1. */
 static bool
 read_line(struct slice line, struct announced *ret_announced)
 {
@@ -361,7 +361,7 @@ read_line(struct slice line, struct announced *ret_announced)
     case '%':
         ret_announced->values = (uint64_t)count * 2;
         return true;
-    case '|': /* an attribute, of the value behind it */
+    case '|': /* an attribute belongs to the value behind it */
         ret_announced->values = (uint64_t)count * 2 + 1;
         return true;
     default:

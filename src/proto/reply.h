@@ -39,7 +39,7 @@ reply_header(struct reply *reply, char type, uint64_t count)
     }
 }
 
-/* +OK */
+/* Appends +OK. */
 static inline void
 reply_ok(struct reply *reply)
 {
@@ -55,7 +55,7 @@ reply_ok(struct reply *reply)
     }
 }
 
-/* :value */
+/* Appends :value. */
 static inline void
 reply_int(struct reply *reply, int64_t value)
 {
@@ -89,7 +89,7 @@ reply_flags(struct reply *reply, const bool *flags, size_t count)
     reply_words(reply, flags, count, words);
 }
 
-/* Appends #f or #t for each flag: RESP3. */
+/* Appends #f or #t for each flag, for RESP3 only. */
 static inline void
 reply_booleans(struct reply *reply, const bool *flags, size_t count)
 {
@@ -104,7 +104,7 @@ reply_array(struct reply *reply, size_t count)
     reply_header(reply, '*', count);
 }
 
-/* #t or #f, in RESP2 :1 or :0. */
+/* Appends #t or #f, in RESP2 :1 or :0. */
 static inline void
 reply_bool(struct reply *reply, bool value)
 {
@@ -124,8 +124,7 @@ reply_bool(struct reply *reply, bool value)
     }
 }
 
-/* ---- the others -----------------------------------------------------------
- */
+/* ---- less frequent replies ----------------------------------------------- */
 
 void reply_simple(struct reply *reply, const char *text); /* +text */
 void reply_bulk(struct reply *reply, struct slice s);     /* $len data */
@@ -133,23 +132,24 @@ void reply_bulk_text(struct reply *reply, const char *text);
 void reply_null(struct reply *reply);       /* $-1 or _ */
 void reply_null_array(struct reply *reply); /* *-1 or _ */
 
-/* Begins count pairs: %count, or in RESP2 an array of 2 x count. */
+/* Begins a map of count pairs: %count, or in RESP2 an array of 2 x count. */
 void reply_map(struct reply *reply, size_t count);
 
-/* Begins ~count, or in RESP2 an array. */
+/* Begins a set: ~count, or in RESP2 an array. */
 void reply_set(struct reply *reply, size_t count);
 
-/* ,value or in RESP2 a bulk string; the text is num_format_double()'s. */
+/* Appends ,value or in RESP2 a bulk string, with the text of
+ * num_format_double(). */
 void reply_double(struct reply *reply, double value);
 
 /* Append a field of a map: its name as a bulk string, and then its value. */
 void reply_named_int(struct reply *reply, const char *name, uint64_t value);
 void reply_named_double(struct reply *reply, const char *name, double value);
 
-/* =len txt:... or in RESP2 a bulk string. */
+/* Appends =len txt:... or in RESP2 a bulk string. */
 void reply_verbatim(struct reply *reply, struct slice s);
 
-/* Appends BODY without its first GAP bytes, which is RESP, and empties it. A
+/* Appends BODY, which is RESP, without its first GAP bytes, and empties it. A
  * long body is not copied: it becomes the reply's buffer, and the replies
  * before it are copied into the gap. If they fit exactly, nothing is moved. */
 void reply_give(struct reply *reply, struct buf *body, size_t gap);
@@ -161,14 +161,15 @@ void reply_give_verbatim(struct reply *reply, struct buf *body, size_t gap);
  * reply fails. */
 void reply_text(struct reply *reply, struct buf *text);
 
-/* -PREFIX text; control bytes become blanks, so that no text of a client can
- * end the line; CR and LF at the end are dropped, as in Redis. An empty prefix
- * or text is left out, with the blank between them. */
+/* Appends -PREFIX text. Control bytes become blanks, so that no text of a
+ * client can end the line; CR and LF at the end are dropped, as in Redis. An
+ * empty prefix or text is left out, with the blank between them. */
 void reply_error(struct reply *reply, const char *prefix, struct slice text);
 
-/* Begins an array or map whose count is known only at its end: leaves a gap for
- * the header and returns its place. The function for the end writes the header
- * and closes the gap. They may be nested; an outer place stays valid. */
+/* Begins an array or map whose count is known only at its end: reply_begin()
+ * leaves a gap for the header and returns its place; reply_array_end() or
+ * reply_map_end() writes the header and closes the gap. They may be nested; an
+ * outer place stays valid. */
 size_t reply_begin(struct reply *reply);
 void reply_array_end(struct reply *reply, size_t place, size_t count);
 void reply_map_end(struct reply *reply, size_t place, size_t count);

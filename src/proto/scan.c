@@ -18,13 +18,14 @@ enum {
     REPEATED_ARGC = 3 /* name, key, item */
 };
 
-/* A number and the place after its CRLF; NULL if there is no number. */
+/* A number, and the place after its CRLF, which is NULL if there is no number.
+ */
 struct number {
     const char *next;
     size_t value;
 };
 
-/* Read four bytes, and eight, the first as the lowest. */
+/* Read four and eight bytes, of which the first is the lowest. */
 static inline uint32_t
 word_at(const char *at)
 {
@@ -111,8 +112,8 @@ scan_bulk(const char *at, const char *end, const size_t *max)
     return (struct slice){ len.next, len.value };
 }
 
-/* The header of an argument. Pipelines and long commands repeat lengths: an
- * argument with the same "$12 CRLF" as the last needs no decoding. */
+/* The header of an argument. Pipelines and long commands repeat lengths: if the
+ * "$12 CRLF" is that of the last argument, it needs no decoding. */
 struct shape {
     uint64_t mask;   /* of as many low bytes as the header has */
     uint64_t header; /* these bytes */

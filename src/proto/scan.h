@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The zero-copy scanner: parses complete and canonical multibulk commands in
- * the read buffer. It refuses nothing: any other command (incomplete, inline,
- * unusual, above a limit) is left to the reader, so that errors are found in
+ * the read buffer. It refuses nothing: all other commands (incomplete, inline,
+ * unusual, above a limit) are left to the reader, so that errors are found in
  * one place. Pure, apart from the batch's growth.
  */
 #pragma once

@@ -26,7 +26,7 @@ struct stream_pool *stream_pool_new(void);
 /* Frees the pool, after stream_fini() of all streams of the loop. */
 void stream_pool_free(struct stream_pool *pool);
 
-/* Zeroed at the start of a connection. */
+/* The stream of one connection; all zero at its beginning. */
 struct stream {
     struct partial *partial; /* NULL unless a command is unfinished */
 };
@@ -43,7 +43,7 @@ enum stream_result {
  * came through the reader has one command, which begins at 0 and ends at
  * *ret_used. The stream keeps it until stream_done: before that, stream_parse
  * returns the same command again (a paused one) and consumes no data (*ret_used
- * is 0). Empty commands (*0, *-1, an empty line) are skipped. On STREAM_MORE
+ * is 0). Empty commands (*0, *-1, an empty line) are skipped. On STREAM_MORE,
  * *ret_used is len. After STREAM_ERROR, which may be ERR_NOMEM, only
  * stream_fini may follow. */
 enum stream_result stream_parse(struct stream *stream, struct stream_pool *pool,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The options of tbl/options.def and their values: one field of struct conf a
- * row, named by the row's id (conf->port, conf->bf_fp_rate.value).
+ * The options of tbl/options.def and their values: struct conf has one field
+ * for each row, named by the row's id (conf->port, conf->bf_fp_rate.value).
  *
  * The loops read the values in force without locks, inside a section of the
  * world gate. So once the loops run, a value changes only while the gate is
@@ -14,9 +14,9 @@
 #include "conf/conf_error.h"
 #include "conf/conf_types.h"
 
-/* A field a row, more than 30 since there are as many options; in the order of
- * the table. There are few instances, so padding does not matter.
- * NOLINTNEXTLINE(*Padding) */
+/* One field for each row, in the order of the table; there are more than 30, as
+ * there are so many options. There are few instances, so padding does not
+ * matter. NOLINTNEXTLINE(*Padding) */
 struct conf {
 #define OPT(id, type, ...) CONF_FIELD_##type id;
 #define ALIAS(...)
@@ -51,7 +51,7 @@ void conf_fini(struct conf *conf);
 /* Returns the row with this full name in any case, or NULL. */
 const struct conf_row *conf_find(struct slice name);
 
-/* Returns the row of the option that names a file for this secret. */
+/* Returns the row of the option that names the file of this secret. */
 const struct conf_row *conf_file_row(const struct conf_row *row);
 
 /* Returns the path of the file that has the value, or NULL if there is none. */
@@ -84,21 +84,22 @@ bool conf_has_text(const struct conf *conf, const struct conf_row *row);
 MUST_CHECK bool conf_copy(const struct conf *conf, struct conf *ret_copy,
                           struct conf_error *ret_error);
 
-/* The effect of a change, by option. */
+/* What a change has done, for each option. */
 struct conf_changes {
-    bool changed[CONF_OPTION_COUNT];       /* has another value now */
-    bool needs_restart[CONF_OPTION_COUNT]; /* CONF_START: has the old value */
+    bool changed[CONF_OPTION_COUNT]; /* the option has another value now */
+    bool needs_restart[CONF_OPTION_COUNT]; /* CONF_START: the option keeps the
+                                              old value until a restart */
 };
 
-/* CONFIG SET: sets `count` pairs of names and values, all or none. On failure
- * *ret_error has the text after "ERR ", which may quote bytes of the client.
- * Under the world gate. */
+/* Sets `count` pairs of names and values, all or none, for CONFIG SET. On
+ * failure *ret_error has the text after "ERR ", which may quote bytes of the
+ * client. Under the world gate. */
 MUST_CHECK bool conf_set_many(struct conf *conf, const struct slice *pairs,
                               size_t count, struct conf_changes *ret_changes,
                               struct conf_error *ret_error);
 
-/* A reload: moves all values of `fresh` that need no restart into conf, and the
- * old ones into fresh, which the caller frees. So values of CONFIG SET are
- * replaced by those of the files and the command line. Under the world gate. */
+/* Exchanges, for a reload, all values that need no restart between conf and
+ * `fresh`, which the caller then frees. So the values of the files and the
+ * command line replace those of CONFIG SET. Under the world gate. */
 void conf_take(struct conf *conf, struct conf *fresh,
                struct conf_changes *ret_changes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * --check-config looks for all mistakes. So each function here succeeds after a
- * mistake that it could note; what it did not read keeps its default.
+ * mistake that it could note; options that it did not read keep their defaults.
  */
 #include "conf/conf_args.h"
 
@@ -25,7 +25,7 @@ conf_rewritten_path(const struct conf *conf,
     CHECK(len > 0 && len < CONF_REWRITTEN_PATH_MAX);
 }
 
-/* A command line while it is read. */
+/* The state of reading a command line. */
 struct words {
     struct conf_source source;
     char **argv;
@@ -261,8 +261,8 @@ load_rewritten(const struct conf_source *source, const struct conf *given,
     return conf_error_note(ret_error, source->mistakes);
 }
 
-/* The command line is read twice: it may give the directory of rewritten.conf,
- * and it wins over that file. */
+/* The command line is read twice: it may name the directory of rewritten.conf,
+ * and it overrides that file. */
 static bool
 load_all(struct words *words, int from, struct conf *ret_given,
          struct conf_args *args, struct conf_error *ret_error)

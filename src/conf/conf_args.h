@@ -35,14 +35,15 @@ struct conf_args {
     int ping_words;          /* and the number of words --ping-... after it */
     const char *file;        /* NULL: none; "-": standard input, which is read
                                 once and kept */
-    struct conf_notes notes; /* of what was read and does nothing */
+    struct conf_notes notes; /* about what was read and does nothing */
     struct buf mistakes;     /* with CONF_ACTION_CHECK: all of them, a line
                                 each; the caller frees it */
-    bool overridden[CONF_OPTION_COUNT]; /* by rewritten.conf: without it the
-                                           option has another value */
+    bool overridden[CONF_OPTION_COUNT]; /* rewritten.conf overrides the option:
+                                           without it the option has another
+                                           value */
 };
 
-/* The path of rewritten.conf for this value of dir. */
+/* Writes the path of rewritten.conf for this value of `dir`. */
 void conf_rewritten_path(const struct conf *conf,
                          char ret_path[CONF_REWRITTEN_PATH_MAX]);
 
@@ -50,9 +51,9 @@ void conf_rewritten_path(const struct conf *conf,
  * defaults: the file, then rewritten.conf, then the command line. *ret_given
  * gets the values without those of rewritten.conf; the caller frees it. With
  * the actions HELP, VERSION, PRINT and PLAN nothing is read, and on failure
- * *ret_given is untouched. The error is as of conf_load_file, without a line
- * for a mistake on the command line itself. With CONF_ACTION_CHECK mistakes go
- * to ret_args->mistakes, and only missing memory fails.
+ * *ret_given is untouched. The error has the form of conf_load_file's, without
+ * a line for a mistake on the command line itself. With CONF_ACTION_CHECK
+ * mistakes go to ret_args->mistakes, and only missing memory fails.
  *
  * A reload calls it again with the same argv and a fresh conf, and then,
  * under the world gate, conf_take(). */

@@ -29,7 +29,8 @@ struct converting {
 
 static bool convert_file(struct converting *to, const char *path);
 
-/* As in Redis, a pattern may match nothing, but a file must be there. */
+/* As in Redis, a pattern may match no file, but a file that is named must
+ * exist. */
 static bool
 convert_included(struct converting *to, struct slice pattern)
 {

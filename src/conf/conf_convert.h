@@ -9,11 +9,12 @@
 #include "base/err.h"
 #include "conf/conf_error.h"
 
-/* Reads the file, and those that it includes, in the places of their lines.
- * Appends our file: what differs from our defaults, and as comments the notes
- * about what does nothing. Its `user` lines go to *ret_users, in the form of an
- * aclfile, which *ret_text names as `aclfile` if there are any. *ret_error has
- * the line of the first mistake. */
+/* Reads the file, and the files that it includes, at their lines. Appends our
+ * configuration file to *ret_text: the options that differ from our defaults,
+ * and, as comments, notes about options that do nothing. The `user` lines go to
+ * *ret_users, in the form of an aclfile; if there are any, *ret_text has the
+ * option `aclfile` with this name. *ret_error has the line of the first
+ * mistake. */
 MUST_CHECK bool conf_convert(const char *path, const char *aclfile,
                              struct buf *ret_text, struct buf *ret_users,
                              struct conf_error *ret_error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The caller makes the text of options, inside its section of the gate, so that
- * the thread needs no copy of them. Users may be many: their text is work of
- * the thread.
+ * the thread needs no copy of them. There may be many users: the thread makes
+ * their text.
  */
 #include "conf/conf_file.h"
 
@@ -29,7 +29,7 @@ struct conf_file_job {
     atomic_bool done;
     bool failed, reads;
     bool again;                   /* writes what the thread remembers */
-    const char *succeeds, *fails; /* what the log says */
+    const char *succeeds, *fails; /* events for the log */
     struct conf_error error;
     struct conf_file_work work; /* {0}: there is none */
     struct buf text;
@@ -149,7 +149,8 @@ remember(struct conf_file *file, const char *path, struct slice text)
     }
 }
 
-/* The start has read it, too, and has refused a bad one. */
+/* Remembers the text of a file that exists. The start has read it before, and
+ * has refused a bad one. */
 static void
 remember_what_is_there(struct conf_file *file, const char *path)
 {
@@ -159,7 +160,7 @@ remember_what_is_there(struct conf_file *file, const char *path)
         conf_file_read(path, &text) == 0) {
         remember(file, path, buf_slice(&text));
     }
-    buf_wipe(&text); /* it had room for a long file */
+    buf_wipe(&text); /* the buffer was made for a long file */
 }
 
 /* The aclfile may be in another directory, which was not lost. */
@@ -187,7 +188,8 @@ write_all_again(struct conf_file_job *job)
     return error;
 }
 
-/* A command waits for it, which gets no more memory than others. */
+/* Runs the work. A command waits for it, so it gets no more memory than a
+ * command. */
 static bool
 run_work(struct conf_file_job *job)
 {
@@ -292,7 +294,7 @@ conf_file_free(struct conf_file *file)
     }
 }
 
-/* A job that can begin; NULL: no memory. */
+/* Makes a job; NULL without memory. */
 static struct conf_file_job *
 new_job(struct conf_file *file, const char *path)
 {
@@ -307,7 +309,7 @@ new_job(struct conf_file *file, const char *path)
     return job;
 }
 
-/* ERR_AGAIN: another job runs. */
+/* Starts a job, or returns ERR_AGAIN if another one runs. */
 static enum err
 try_start(struct conf_file *file, struct conf_file_job *job)
 {

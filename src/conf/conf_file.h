@@ -20,12 +20,13 @@ struct conf_file_job;
 enum { CONF_FILE_MAX = 16 * 1024 * 1024 /* bytes */ };
 int conf_file_read(const char *path, struct buf *ret_text);
 
-/* given: the values without rewritten.conf; borrowed, and read by
- * conf_file_begin(). The thread calls done at the end of each job. Reads the
- * files that are there: conf_file_write_again() needs their texts. */
+/* Starts the thread. given: the values without rewritten.conf; borrowed, and
+ * read by conf_file_begin(). The thread calls done at the end of each job. It
+ * reads the files that are there, since conf_file_write_again() needs their
+ * texts. */
 struct conf_file *conf_file_new(const struct conf *given,
                                 void (*done)(void *ctx), void *ctx);
-void conf_file_free(struct conf_file *file); /* waits for a job that runs */
+void conf_file_free(struct conf_file *file); /* waits for a running job */
 
 /* Begins to write what conf has now. ERR_AGAIN: another job runs (the caller
  * tries again); with `wait`, waits for its end instead. ERR_NOMEM. */
@@ -33,16 +34,17 @@ MUST_CHECK enum err conf_file_begin(struct conf_file *file,
                                     const struct conf *conf, bool wait,
                                     struct conf_file_job **ret_job);
 
-/* What the thread does with the text of a file, since it may be long. */
+/* Work on the text of a file, which the thread does, since it may be long. */
 struct conf_file_work {
-    /* Makes the text before it is written, or uses the one that was read.
-     * False: nothing is written; ctx knows why. */
+    /* Makes the text before it is written, or uses the text that was read.
+     * False: nothing is written; ctx has the reason. */
     bool (*run)(void *ctx, const char *path, struct buf *text);
-    void (*free)(void *ctx); /* with the job */
+    void (*free)(void *ctx); /* called when the job is freed */
     void *ctx;
 };
 
-/* Likewise begins to read or write a file. Takes the work if it returns OK. */
+/* Begins to read or write this file, as conf_file_begin() does. Takes over the
+ * work if it returns OK. */
 MUST_CHECK enum err conf_file_begin_text(struct conf_file *file,
                                          const char *path, bool reads,
                                          const struct conf_file_work *work,
@@ -55,9 +57,9 @@ void *conf_file_ctx(const struct conf_file_job *job);
 bool conf_file_is_done(const struct conf_file_job *job);
 void conf_file_wait(struct conf_file *file, const struct conf_file_job *job);
 
-/* Dir was lost, and is another one now: begins to write rewritten.conf again,
- * and the aclfile if it was lost, too, with the texts that they had. False: a
- * job runs, or there is no memory; the caller tries again. */
+/* Begins to write rewritten.conf again, and the aclfile if it was lost, too,
+ * with the texts that they had: dir was lost, and is another directory now.
+ * False: a job runs, or there is no memory; the caller tries again. */
 MUST_CHECK bool conf_file_write_again(struct conf_file *file);
 
 /* Returns why a job that is done has failed, or NULL. */

@@ -9,13 +9,13 @@
 #include "base/err.h"
 #include "conf/conf_error.h"
 
-/* Returns what to use instead of an option of Redis that this server has not,
- * or NULL. Call conf_find() first: our options win. */
+/* Returns what to use instead of an option of Redis that this server does not
+ * have, or NULL. Call conf_find() first: our options win. */
 const char *conf_foreign_advice(struct slice name);
 
 /* Takes a value of such an option: adds the warning "WHERE: NAME does nothing
- * here: ADVICE", or fails with the advice if the option would protect or mean
- * more than this server does. */
+ * here: ADVICE", or fails with the advice if the option protects or means
+ * something that this server does not do. */
 MUST_CHECK bool conf_foreign_take(struct slice name, struct slice value,
                                   const char *where, struct conf_notes *notes,
                                   struct conf_error *ret_error);

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* One file while it is read. */
+/* The state of reading a file. */
 struct reading {
     struct conf_source source;
     FILE *file;
@@ -357,7 +357,7 @@ fail_folder(const char *path, int error)
 }
 
 /* Reads the files that a line `include = PATTERN` means, by name. As in Redis,
- * a pattern may match nothing, but a file must be there. */
+ * a pattern may match no file, but a file that is named must exist. */
 static bool
 load_included(struct reading *reading, struct slice pattern)
 {

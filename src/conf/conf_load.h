@@ -5,7 +5,7 @@
  *
  * The file has [section] lines and name = value lines; only lines that begin
  * with # or ; are comments. Blanks around a value, and then one pair of double
- * quotes, are removed. If a name stands twice the last value counts; the rules
+ * quotes, are removed. If a name occurs twice, the last value counts; the rules
  * of `save` add up.
  */
 #pragma once
@@ -16,14 +16,15 @@
 enum { CONF_LINE_MAX = CONF_LIST_MAX + 1024 };
 
 /* Sets the options that the file gives; "-": standard input, which is read once
- * and kept. With source->mistakes all mistakes go there, a line each, and the
- * rest is set; only missing memory fails. Else as conf_load_file. */
+ * and kept. With source->mistakes, all mistakes go there, a line each, all
+ * other options are set, and only missing memory fails. Without it, fails as
+ * conf_load_file does. */
 struct conf_source;
 MUST_CHECK bool conf_load_source(const struct conf_source *source,
                                  const char *path,
                                  struct conf_error *ret_error);
 
-/* Likewise loads the files of `--include PATTERN`. */
+/* Does the same with the files of `--include PATTERN`. */
 MUST_CHECK bool conf_load_pattern(const struct conf_source *source,
                                   struct slice pattern,
                                   struct conf_error *ret_error);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A mistake is a letter that is missing, too many or wrong, or two neighbours
- * that are exchanged (optimal string alignment). Distances count halves of
- * them. A name that begins another one is one and a half mistakes away,
- * whatever follows: tls-cert, tls-cert-file.
+ * that are exchanged (optimal string alignment). Distances count half mistakes.
+ * If a name is the beginning of another one, such as tls-cert of tls-cert-file,
+ * the distance is one and a half mistakes.
  */
 #include "conf/conf_near.h"
 

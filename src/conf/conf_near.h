@@ -7,8 +7,8 @@
 #include "conf/conf.h"
 
 /* Returns the option with the nearest name, or NULL if none is near. section:
- * where the name stands, which decides between options of the same name; NULL:
- * on the command line. */
+ * the section in which the name was found, which decides between options of the
+ * same name; NULL: the command line. */
 const struct conf_row *conf_near_option(struct slice name, const char *section);
 
 /* Returns the section with the nearest name, or NULL. */

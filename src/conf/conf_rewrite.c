@@ -7,7 +7,7 @@
 
 #include <ctype.h>
 
-/* all: also what cannot change at run time. */
+/* all: even options that cannot change at run time. */
 static bool
 is_kept(const struct conf *conf, const struct conf *given,
         const struct conf_row *row, bool all)
@@ -16,7 +16,7 @@ is_kept(const struct conf *conf, const struct conf *given,
            conf_file_of(conf, row) == NULL && !conf_same(conf, given, row);
 }
 
-/* Whether a reader would take the ends of the value for something else. */
+/* Returns whether a reader would misread the ends of the value. */
 static bool
 needs_quotes(struct slice value)
 {

@@ -9,8 +9,8 @@
 #include "conf/conf.h"
 
 /* Sets each secret whose file is named, and notes files that other users can
- * read. On failure *ret_error is "NAME: PATH: what is wrong"; with mistakes, it
- * goes there, and the other secrets are set. */
+ * read. On failure *ret_error is "NAME: PATH: what is wrong"; with `mistakes`,
+ * the error goes there, and the other secrets are set. */
 MUST_CHECK bool conf_secrets_load(struct conf *conf, struct conf_notes *notes,
                                   struct buf *mistakes,
                                   struct conf_error *ret_error);

@@ -10,6 +10,6 @@
 
 struct conf;
 
-/* Returns the settings of a server; the texts are those of conf. serves: it
- * listens for TLS. */
+/* Returns the settings of a server; the texts are those of conf. serves: the
+ * server listens for TLS. */
 struct tls_settings conf_tls_settings(const struct conf *conf, bool serves);

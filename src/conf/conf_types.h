@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 
-/* Longer values are refused: lists, and all others. */
+/* The most bytes of a value: of a list, and of all others. */
 enum { CONF_LIST_MAX = 32768, CONF_VALUE_MAX = 1024 };
 
 enum conf_type {
@@ -22,7 +22,7 @@ enum conf_type {
     CONF_ENUM,         /* one of .choices */
     CONF_STRING,       /* .min to .max bytes */
     CONF_STRINGS,      /* words between blanks, at most .max of them */
-    CONF_RATE,         /* a number in (0, 1), shown as it was written */
+    CONF_RATE,         /* a number in (0, 1), shown as written */
     CONF_SECRET,       /* a string that no reply and no log shows */
     CONF_OUTPUT_LIMIT, /* class, hard, soft, seconds; for one class or more */
     CONF_SAVE,         /* pairs of seconds and changes */
@@ -38,7 +38,7 @@ struct conf_rate {
 
 /* Limits on the replies that wait for a client. The connection is closed at
  * once above hard_bytes, and after more than soft_seconds above soft_bytes; 0
- * bytes is no limit. */
+ * bytes: no limit. */
 struct conf_output_limit {
     uint64_t hard_bytes, soft_bytes, soft_seconds;
 };
@@ -56,8 +56,9 @@ struct conf_output_limits {
     uint64_t given; /* a bit for each class; in struct conf, all */
 };
 
-/* When the server saves by itself: if any rule finds `changes` or more since
- * the last save, `seconds` or more ago. Unused rules are zero. */
+/* When the server saves by itself: if, for some rule, there were at least
+ * `changes` changes since the last save, and that is at least `seconds` ago.
+ * Unused rules are zero. */
 enum { CONF_SAVE_RULES_MAX = 16 };
 struct conf_save {
     size_t count;
@@ -66,7 +67,7 @@ struct conf_save {
     } rules[CONF_SAVE_RULES_MAX];
 };
 
-/* In the order of the option's text. Unused values are zero. */
+/* Percentiles, in the order of the option's text. Unused values are zero. */
 enum { CONF_PERCENTILES_MAX = 32 };
 struct conf_percentiles {
     size_t count;
@@ -80,7 +81,8 @@ enum conf_when {
 };
 
 enum conf_dialect { CONF_DIALECT_VALKEY, CONF_DIALECT_REDIS };
-/* The numbers of enum bloom_kind, which this layer does not see. */
+/* enum conf_layout has the numbers of enum bloom_kind, which this room does not
+ * include. */
 enum conf_sidecar_mode { CONF_SIDECAR_MODE_AVAILABLE, CONF_SIDECAR_MODE_SAFE };
 enum conf_missing_slot { CONF_MISSING_SLOT_FAIL, CONF_MISSING_SLOT_EMPTY };
 enum conf_layout {
@@ -98,13 +100,13 @@ enum conf_debug_command {
     CONF_DEBUG_COMMAND_LOCAL,
     CONF_DEBUG_COMMAND_YES,
 };
-/* The numbers of enum tls_auth, which this layer does not see. */
+/* The same numbers as in enum tls_auth, which this room does not include. */
 enum conf_tls_auth {
     CONF_TLS_AUTH_NO,
     CONF_TLS_AUTH_OPTIONAL,
     CONF_TLS_AUTH_YES
 };
-/* Two bits select the keys that may be evicted, the others the order. */
+/* Two bits select the keys that may be evicted, the other bits the order. */
 enum conf_maxmemory_policy {
     CONF_POLICY_NOEVICTION = 0,
     CONF_POLICY_ALLKEYS = 1 << 0,
@@ -142,7 +144,7 @@ enum conf_event {
 
 enum { CONF_LOG_NOTHING = LOG_ERROR + 1 }; /* above every log level */
 
-/* C types of the fields. Text is never NULL and owned by struct conf. */
+/* C types of the fields. Texts are never NULL, and struct conf owns them. */
 #define CONF_FIELD_BOOL         bool
 #define CONF_FIELD_INT          int64_t
 #define CONF_FIELD_BYTES        uint64_t
@@ -169,18 +171,18 @@ struct conf_row {
     const char *preset;  /* the default, as text */
     const char *text;    /* one or two sentences for the documentation */
     const struct conf_choice *choices; /* CONF_ENUM */
-    const char *only;      /* why no other value than the default is accepted */
-    const char *bad_range; /* replaces the usual text: CONF_RATE, STRINGS */
+    const char *only;                  /* why only the default is accepted */
+    const char *bad_range;             /* error text for CONF_RATE, STRINGS */
     const char *base_name; /* CONF_STRING that is a name in a directory: the
                               kind of thing that it names, for the error text */
     int64_t min, max;
-    size_t offset, size; /* of the field */
+    size_t offset, size; /* of the field in struct conf */
     int file; /* CONF_SECRET: the option, a CONF_STRING, that may name a file
                  with the value; 0: none */
     enum conf_type type;
     enum conf_when when;
-    bool units;     /* CONF_INT that also takes 64mb and the like */
-    bool host_port; /* CONF_STRINGS that is a host and a port, or nothing */
+    bool units;     /* a CONF_INT that takes units, such as 64mb, too */
+    bool host_port; /* a CONF_STRINGS that is a host and a port, or empty */
     bool alias;     /* a second name for the field of another row; RedisBloom's
                        names have its ranges and its texts */
 };

@@ -277,8 +277,8 @@ parse_strings(const struct conf_row *row, struct slice text, char **ret_text,
     return keep_text((struct slice){ joined, len }, ret_text, ret_error);
 }
 
-/* RedisBloom stores larger rates as 0.25. The text is kept if the other row,
- * which shows it and writes it to files, reads the same number from it; a
+/* RedisBloom stores larger rates as 0.25. The text is kept if the row that
+ * shows it and writes it to files reads the same number from it; so a
  * hexadecimal text is not kept. */
 static bool
 parse_alias_rate(const struct conf_row *row, struct slice text,

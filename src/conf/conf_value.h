@@ -31,7 +31,7 @@ MUST_CHECK bool conf_value_parse(const struct conf_row *row, struct slice text,
 
 void conf_value_free(const struct conf_row *row, union conf_value *value);
 
-/* Appends a text that conf_value_parse reads back; secrets in clear. */
+/* Appends a text that conf_value_parse reads back, with secrets in clear. */
 void conf_value_format(const struct conf_row *row,
                        const union conf_value *value, struct buf *ret_text);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * OpenSSL reads and writes through a BIO of our own, which stands on the
+ * OpenSSL reads and writes through a BIO of our own, which works on the
  * arguments of the present call: it copies nothing and keeps nothing. OpenSSL
  * itself keeps at most the part of a record that has come.
  *
@@ -370,7 +370,7 @@ tls_has_ended(const struct tls *tls)
     return tls->ended;
 }
 
-/* "RH": OpenSSL waits for the header of a record. */
+/* The state "RH" means that OpenSSL waits for the header of a record. */
 bool
 tls_is_inside_record(const struct tls *tls)
 {

@@ -22,54 +22,55 @@
 
 struct tls;
 
-/* Makes the side that was dialled, or that dials `host`; the latter checks the
- * other side's certificate, and that it is for the host. Returns NULL without
- * memory, or if the contexts of that side are not loaded. */
+/* tls_new_server() makes the side that was dialled. tls_new_dial() makes the
+ * side that dials `host`; it checks the other side's certificate, and that it
+ * is for this host. Returns NULL without memory, or if the contexts of that
+ * side are not loaded. */
 struct tls *tls_new_server(struct tls_contexts *contexts);
 struct tls *tls_new_dial(struct tls_contexts *contexts, const char *host);
 void tls_free(struct tls *tls); /* NULL is fine */
 
 enum tls_result {
-    TLS_MORE,  /* all is taken; more may come */
+    TLS_MORE,  /* all bytes are taken; more may come */
     TLS_ENDED, /* the other side sends no more (close_notify) */
-    TLS_FAILED /* tls_reason says why; only close is left */
+    TLS_FAILED /* tls_reason says why; the connection can only be closed */
 };
 
-/* Takes all of `received`, appends what it says to `plain`, and to `sealed`
- * what has to be sent back, also when it fails. An empty `received` begins the
- * handshake of the side that dials. Appends at most 16 KiB more than it is
- * given: the part of a record that came before. */
+/* Takes all of `received`. Appends its plain bytes to `plain`, and bytes that
+ * must be sent back to `sealed`, even when it fails. An empty `received` begins
+ * the handshake of the side that dials. Appends at most 16 KiB more than it
+ * gets: the part of a record that came before. */
 enum tls_result tls_open(struct tls *tls, struct slice received,
                          struct buf *plain, struct buf *sealed);
 
-/* Appends the records of `plain` to `sealed`. Only after the handshake. False:
- * failed, and some records may be missing. */
+/* Appends the records of `plain` to `sealed`. Call it only after the handshake.
+ * False: it has failed, and some records may be missing. */
 bool tls_seal(struct tls *tls, struct slice plain, struct buf *sealed);
 
-/* Seals the next piece of `waiting`, at most `most` bytes from *at on, raises
- * *at behind it, and drops what is sealed as soon as that is the larger part.
- * So a long buffer is sealed when its bytes can be sent, without moving it
- * often. */
+/* Seals the next piece of `waiting`, at most `most` bytes from *at on, moves
+ * *at behind it, and drops the sealed bytes as soon as they are the larger
+ * part. So a long buffer is sealed when its bytes can be sent, without moving
+ * it often. */
 bool tls_seal_piece(struct tls *tls, struct buf *waiting, size_t *at,
                     size_t most, struct buf *sealed);
 
-/* Appends close_notify, once, if the handshake is done and nothing failed.
+/* Appends close_notify, once, if the handshake is done and nothing has failed.
  * Nothing can be sealed after it. */
 void tls_end(struct tls *tls, struct buf *sealed);
 
-/* Whether the handshake is done. */
+/* Returns whether the handshake is done. */
 bool tls_is_established(const struct tls *tls);
 
 /* Returns whether the far end has shown a certificate that was verified. */
 bool tls_has_certificate(const struct tls *tls);
 
-/* Whether tls_open has returned TLS_ENDED. */
+/* Returns whether tls_open has returned TLS_ENDED. */
 bool tls_has_ended(const struct tls *tls);
 
-/* Whether the other side owes the rest of a record that it has begun. */
+/* Returns whether the other side must still send the rest of a record. */
 bool tls_is_inside_record(const struct tls *tls);
 
-/* Why TLS_FAILED was returned; a static text. */
+/* Returns why TLS_FAILED was returned; a static text. */
 const char *tls_reason(const struct tls *tls);
 
 /* Estimates the memory that it uses now. */

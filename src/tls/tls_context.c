@@ -65,7 +65,7 @@ tls_use_mem(void)
 
 /* ---- loading ------------------------------------------------------------- */
 
-/* One load: what it reads, and where it says what is wrong. */
+/* The state of a load: what it reads, and where it writes what is wrong. */
 struct load {
     const struct tls_settings *settings;
     SSL_CTX *ctx;

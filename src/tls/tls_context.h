@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What all TLS connections share: certificates, private keys, authorities,
- * protocols and ciphers, as OpenSSL's contexts, one for each side that is
- * wanted. A load replaces both or, if anything is wrong, neither; connections
- * that are open keep the context that they began with. tls_contexts_load and
- * the functions that make a struct tls (tls/tls.h) may run on any threads at
- * the same time.
+ * protocols and ciphers, as contexts of OpenSSL: one for each side that the
+ * settings want. A load replaces both or, if anything is wrong, neither;
+ * connections that are open keep the context that they began with.
+ * tls_contexts_load and the functions that make a struct tls (tls/tls.h) may
+ * run on any threads at the same time.
  *
  * TLS 1.2 is the oldest protocol. Renegotiation is off.
  */
@@ -22,7 +22,7 @@ enum { TLS_REASON_MAX = 512 };
 /* The values of the options tls-*. Texts are borrowed; "" means none. */
 struct tls_settings {
     const char *cert_file, *key_file, *key_file_pass;
-    /* Of the side that dials; "": the three above. */
+    /* For the side that dials; "": as the three above. */
     const char *client_cert_file, *client_key_file, *client_key_file_pass;
     const char *ca_cert_file, *ca_cert_dir;
     const char *protocols; /* "TLSv1.2 TLSv1.3"; "": both */
@@ -38,8 +38,8 @@ struct tls_settings {
                                dialling side trusts those of the machine */
 };
 
-/* Those of a program that only dials: without texts, it checks names and trusts
- * the authorities of the machine. */
+/* The settings of a program that only dials: all texts are empty, names are
+ * checked, and the authorities of the machine are trusted. */
 extern const struct tls_settings tls_settings_of_client;
 
 struct ssl_ctx_st;
@@ -53,7 +53,7 @@ struct tls_contexts {
 enum tls_certificate {
     TLS_SERVER_CERTIFICATE,
     TLS_CLIENT_CERTIFICATE, /* of the side that dials */
-    TLS_AUTHORITY,          /* of tls-ca-cert-file, the first that expires */
+    TLS_AUTHORITY,          /* the one in tls-ca-cert-file that expires first */
     TLS_CERTIFICATE_COUNT
 };
 
@@ -65,12 +65,12 @@ struct tls_validity {
     uint64_t until_s;            /* UNIX time */
 };
 
-/* Has OpenSSL allocate through base/mem.h. Call it before anything else of
- * OpenSSL. */
+/* Makes OpenSSL allocate through base/mem.h. Call it before any other function
+ * of OpenSSL. */
 void tls_use_mem(void);
 
-/* Frees what OpenSSL keeps for the calling thread: before a process exits that
- * does not wait for the thread's end. */
+/* Frees what OpenSSL keeps for the calling thread: for a process that exits
+ * without waiting for the thread's end. */
 void tls_end_thread(void);
 
 void tls_contexts_init(struct tls_contexts *contexts);
@@ -84,7 +84,7 @@ bool tls_settings_check(const struct tls_settings *settings,
 /* Returns "server", "client" or "ca". */
 const char *tls_certificate_name(enum tls_certificate certificate);
 
-/* Tells until when the certificates in use are valid. */
+/* Returns until when the certificates in use are valid. */
 void tls_contexts_validity(struct tls_contexts *contexts,
                            struct tls_validity ret_all[TLS_CERTIFICATE_COUNT]);
 

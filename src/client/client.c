@@ -17,7 +17,7 @@ enum {
     SEAL_BYTES = 64 * 1024,
     KEEP_BYTES = 1024 * 1024,
     TRIMMED_BYTES = 512 * 1024, /* more than a read */
-    REPLY_SLACK = 64 * 1024,    /* what a reply has beside the value in it */
+    REPLY_SLACK = 64 * 1024,    /* bytes of a reply beside its value */
     LINE_MAX_BYTES = 64 * 1024,
     WAIT_MS = 60000
 };
@@ -103,7 +103,7 @@ write_buffer(struct client *client, struct buf *from, size_t *at)
             return;
         }
         if (wrote < 0) {
-            break; /* what the server says before it closes is to be read */
+            break; /* the last bytes of the server must still be read */
         }
         *at += (size_t)wrote;
     }
@@ -132,7 +132,7 @@ write_sealed(struct client *client)
     }
 }
 
-/* Whether anything waits for the socket. */
+/* Returns whether anything waits for the socket. */
 static bool
 has_unwritten(const struct client *client)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A connection to a server, for a thread that may wait: commands are queued,
- * and replies are read in order. It needs neither libuv nor the log, allocates
- * nothing that aborts, and tells errors as values: the first one sets `fault`,
- * and from then on the client does nothing. The caller makes texts of them.
+ * and replies are read in order. It needs neither libuv nor the log, never
+ * aborts for lack of memory, and reports errors as values: the first one sets
+ * `fault`, and from then on the client does nothing. The caller turns faults
+ * into texts.
  *
  * With TLS, `out` is sealed when everything before it was written, and what
  * arrives is opened into `in`. client_dial.h connects. One thread at a time.
@@ -26,12 +27,12 @@ enum client_fault {
     CLIENT_NO_SERVER, /* connect; code: errno */
     CLIENT_LATE,      /* the deadline passed, or wake_fd became readable */
     CLIENT_NO_MEMORY,
-    CLIENT_TOO_LONG, /* a reply */
+    CLIENT_TOO_LONG, /* a reply is too long */
     CLIENT_READ,     /* code: errno */
     CLIENT_WRITE,    /* code: errno */
     CLIENT_TLS,      /* tls_reason says why */
     CLIENT_TLS_SEAL,
-    CLIENT_CLOSED, /* by the server, while something was awaited */
+    CLIENT_CLOSED, /* closed by the server while something was awaited */
     CLIENT_FOREIGN /* it does not speak RESP */
 };
 
@@ -41,16 +42,19 @@ struct client {
     struct buf in, out;
     size_t in_at, out_at;       /* bytes consumed and written */
     struct tls *tls;            /* NULL: plain */
-    struct buf sealed, records; /* of TLS, to be written and just received */
-    size_t line_max;            /* of a line that begins a reply */
-    size_t value_max;           /* longer ones are refused at their header */
-    uint64_t heard_ns;          /* when something came last */
-    bool ended;                 /* the server has closed the connection */
+    struct buf sealed, records; /* with TLS: records to be written, and records
+                                   just received */
+    size_t line_max;            /* limit of a line that begins a reply */
+    size_t value_max;  /* limit of a value; longer ones are refused at their
+                          header */
+    uint64_t heard_ns; /* when bytes last came */
+    bool ended;        /* the server has closed the connection */
     enum client_fault fault;
     int code;
 };
 
-/* reply_max: bytes of a value; of a whole reply, a little more. */
+/* Prepares a client, without connecting. reply_max: the most bytes of a value;
+ * a whole reply may be a little longer. */
 void client_init(struct client *client, size_t reply_max);
 void client_close(struct client *client);
 
@@ -74,7 +78,7 @@ void client_send_login(struct client *client, unsigned protocol,
  * Valid until the next read. */
 bool client_next(struct client *client, struct slice *ret_reply);
 
-/* Waits for it; false: there is a fault. */
+/* Waits for the next reply; false: there is a fault. */
 bool client_reply(struct client *client, uint64_t deadline_ns,
                   struct slice *ret_reply);
 
@@ -89,15 +93,16 @@ void client_trim(struct client *client);
 
 /* ---- waiting ------------------------------------------------------------- */
 
-/* Writes what the socket takes, and says what poll is to wait for. */
+/* Writes what the socket takes, and sets what poll must wait for. */
 void client_prepare(struct client *client, struct pollfd *ret_poll);
 
-/* Reads once, if poll says that something came. Returns whether it did. */
+/* Reads once, if poll says that something came. Returns whether it has read
+ * something. */
 bool client_receive(struct client *client, const struct pollfd *polled);
 
-/* Writes and reads once, and waits for that until the deadline. Returns whether
- * something was read. */
+/* Waits until the deadline for the socket, then writes and reads once. Returns
+ * whether something was read. */
 bool client_wait(struct client *client, uint64_t deadline_ns);
 
-/* Gives TLS what has arrived; nothing begins the handshake. */
+/* Gives received records to TLS; empty records begin the handshake. */
 void client_open_records(struct client *client, struct slice records);

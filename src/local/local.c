@@ -188,7 +188,7 @@ check(struct opening *opening, const struct bloomery_local_options *options)
                          : BLOOMERY_LOCAL_OK;
 }
 
-/* Waits, unless it may not. On failure the copy is gone. */
+/* Waits, unless the caller does not want to. On failure the copy is freed. */
 static enum bloomery_local_code
 await(struct opening *opening, struct bloomery_local *local)
 {

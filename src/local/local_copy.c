@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * At most one question is on its way. While pieces are on their way, nothing is
- * asked, unless a copy that is true has to stay fresh: nobody could tell
+ * asked, unless a valid copy has to stay fresh: otherwise it would be unknown
  * whether an error answers the question or the request for a piece. An error
  * that may answer a question ends the connection.
  */
@@ -159,7 +159,7 @@ local_copy_stage(const struct local_copy *copy)
     return copy->stage;
 }
 
-/* An answer begins the next load. */
+/* Plans the next load, which an answer begins. */
 static void
 want_load(struct local_copy *copy, uint64_t when_ms)
 {
@@ -189,7 +189,7 @@ local_copy_cut(struct local_copy *copy)
 
 /* ---- the copy ------------------------------------------------------------ */
 
-/* The filter is another one now, in a way that was not told. */
+/* Handles that the filter has changed, in a way that was not told. */
 static void
 on_changed(struct local_copy *copy, uint64_t now_ms)
 {
@@ -261,7 +261,7 @@ on_deleted(struct local_copy *copy, uint64_t count, uint64_t now_ms)
         count > UINT64_MAX - copy->deleted ? UINT64_MAX : copy->deleted + count;
 }
 
-/* Whether a copy that is true has too much that was deleted. */
+/* Returns whether a valid copy has too many deleted items. */
 static bool
 is_to_be_refreshed(const struct local_copy *copy, uint64_t now_ms)
 {
@@ -333,7 +333,7 @@ finish_load(struct local_copy *copy, uint64_t server_ms, uint64_t deadline_ms,
     free_swapped(copy, old);
 }
 
-/* The key is missing: there is no copy, or one that has nothing. */
+/* Handles a missing key: there is no copy, or one without items. */
 static void
 on_missing(struct local_copy *copy, uint64_t fresh_until_ms)
 {
@@ -350,7 +350,7 @@ on_missing(struct local_copy *copy, uint64_t fresh_until_ms)
     free_swapped(copy, old);
 }
 
-/* The next piece has come, or all of them. */
+/* Continues a load: the next piece has come, or all pieces. */
 static void
 look_at_load(struct local_copy *copy, uint64_t now_ms)
 {
@@ -448,7 +448,7 @@ on_answer(struct local_copy *copy, const struct local_frame *frame,
     if (copy->intact && frame->incarnation != copy->incarnation) {
         on_changed(copy, now_ms);
     }
-    if (copy->intact) { /* else adds that keep items alive were not told */
+    if (copy->intact) { /* else adds that renew items may be missing */
         copy->server_ms = frame->ms;
     }
     if (copy->has_copy && (copy->intact || revives) &&

@@ -40,13 +40,14 @@
 #include <bloomery/local.h>
 
 struct local_options {
-    struct slice key; /* borrowed */
+    struct slice key; /* borrowed; must stay valid */
     uint64_t max_stale_ms;
-    uint64_t refresh_ms;    /* after the first deletion */
+    uint64_t refresh_ms; /* how long after the first deletion the copy is loaded
+                            again */
     bool missing_is_absent; /* a missing key counts as an empty filter */
     const struct bloom_env *env;
-    /* Is called when the copy has another filter, or none, and before the one
-     * that it had is freed. NULL: nobody cares. */
+    /* Called when the copy has another filter, or none, before its former
+     * filter is freed. May be NULL. */
     void (*on_swap)(void *ctx);
     void *ctx;
 };
@@ -71,43 +72,44 @@ enum local_stage {
 
 struct local_copy;
 
-/* NULL: no memory. The options are copied, but not what they point to. */
+/* Makes a copy. Returns NULL without memory. The options are copied, but not
+ * what they point to. */
 struct local_copy *local_copy_new(const struct local_options *options);
 void local_copy_free(struct local_copy *copy); /* NULL is fine */
 
 /* Leaves out rules, for a test. */
 void local_copy_leave_out(struct local_copy *copy, unsigned rules);
 
-/* A connection is ready for commands: it speaks RESP3, is logged in, and its
- * database is selected. */
+/* Says that a connection is ready for commands: it speaks RESP3, is logged in,
+ * and its database is selected. */
 void local_copy_link(struct local_copy *copy, uint64_t now_ms);
 
-/* The connection has ended. */
+/* Says that the connection has ended. */
 void local_copy_cut(struct local_copy *copy);
 
-/* Takes one reply or push. False: the connection is of no use any more, since
- * the server refuses a command, or answers what was not asked; the facts say
- * why. The owner cuts it, and may try again. */
+/* Takes one reply or push. False: the connection is useless, since the server
+ * refuses a command, or sends an unexpected reply; the facts say why. The owner
+ * ends the connection, and may try again. */
 bool local_copy_take(struct local_copy *copy, struct slice value,
                      uint64_t now_ms);
 
-/* What became of it. */
+/* The state of a copy. */
 struct local_facts {
-    bool has_copy; /* it may say absent, until the deadline */
+    bool has_copy; /* the copy may say absent, until the deadline */
     /* Its filter, borrowed until the next call; NULL: the key is missing, or
      * there is no copy. */
     const struct bloom *bloom;
-    bool missing; /* the last answer said so */
+    bool missing; /* the last answer said that the key is missing */
     uint64_t deadline_ms;
-    uint64_t server_ms; /* the server's clock, which an ageing copy goes by */
+    uint64_t server_ms; /* the server's clock, by which an ageing copy works */
     uint64_t loads, changes; /* copies that were loaded, and that ended */
-    enum bloomery_local_code fault; /* the last one; OK: none since a load */
-    const char *error;              /* its text */
+    enum bloomery_local_code fault; /* the last fault; OK: none since a load */
+    const char *error;              /* text of the fault */
 };
 void local_copy_facts(const struct local_copy *copy,
                       struct local_facts *ret_facts);
 
-/* Whether no answer or reply is awaited. */
+/* Returns whether no answer or reply is awaited. */
 bool local_copy_is_quiet(const struct local_copy *copy);
 
 /* Appends the commands that are due. Returns when to call it again, if nothing
@@ -115,7 +117,7 @@ bool local_copy_is_quiet(const struct local_copy *copy);
 uint64_t local_copy_say(struct local_copy *copy, uint64_t now_ms,
                         struct buf *out);
 
-/* Asks for an item. */
+/* Looks up an item. */
 enum local_answer local_copy_contains(const struct local_copy *copy,
                                       struct slice item, uint64_t now_ms);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a program is told of a connection that failed. Pure.
+ * What a program is told about a connection that has failed. Pure.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #include <bloomery/local.h>
 
-/* Writes why a client failed, and returns the code; OK: it has not, and nothing
- * is written. */
+/* Writes why a client has failed, and returns the code. OK: it has not failed,
+ * and nothing is written. */
 enum bloomery_local_code local_fault_text(const struct client *client,
                                           char *ret_text, size_t room);

@@ -30,13 +30,14 @@ enum local_frame_kind {
 
 struct local_frame {
     enum local_frame_kind kind;
-    bool missing;         /* of IS, as the next one */
+    bool missing;         /* of IS: the key is missing */
     uint64_t incarnation; /* not 0 */
-    uint64_t ms;          /* of IS; of ADD 0, if it has none */
+    uint64_t ms;          /* time, of IS and ADD; 0: an ADD without a time */
     struct slice pairs;   /* of ADD, borrowed; whole pairs, at least one */
     uint64_t count;       /* of DELETED */
 };
 
-/* False: the push is of another kind, or of another key. */
+/* Reads a push about this key. False: it is of another kind, or about another
+ * key. */
 bool local_frame_read(struct slice push, struct slice key,
                       struct local_frame *ret_frame);

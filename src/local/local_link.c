@@ -83,11 +83,12 @@ end_link(struct local_link *link, uint64_t again_ms)
     link->dial_at_ms = again_ms;
 }
 
-/* Ends it because of a fault. */
+/* Ends the connection because of a fault. */
 static void
 cut_link(struct local_link *link)
 {
-    /* Copies of one server do not all come back at the same moment. */
+    /* The pauses differ, so that the copies of one server do not all come back
+     * at the same moment. */
     uint64_t pause_ms =
         link->pause_ms / 2 + clock_mono_ns() / 1000 % (link->pause_ms / 2 + 1);
 
@@ -100,8 +101,8 @@ cut_link(struct local_link *link)
         link->pause_ms < MOST_PAUSE_MS / 2 ? link->pause_ms * 2 : MOST_PAUSE_MS;
 }
 
-/* Goes to the server that a MOVED names. False: the error is none, or there
- * were too many. */
+/* Follows a MOVED to the server that it names. False: the error is no MOVED, or
+ * there were too many. */
 static bool
 follow_move(struct local_link *link, const char *error)
 {
@@ -129,7 +130,7 @@ follow_move(struct local_link *link, const char *error)
     link->moved_host[parts.host.len] = '\0';
     (void)snprintf(link->moved_port, sizeof(link->moved_port), "%u", port);
     link->moves++;
-    link->fault = BLOOMERY_LOCAL_OK; /* a later fault is not this one */
+    link->fault = BLOOMERY_LOCAL_OK; /* so that a later fault is reported */
     link->error[0] = '\0';
     end_link(link, local_link_now_ms());
     return true;
@@ -165,7 +166,7 @@ expect(struct local_link *link, const char *to, uint64_t deadline_ns,
     return false;
 }
 
-/* Whether the reply to HELLO names the role of a replica. */
+/* Returns whether the reply to HELLO names the role of a replica. */
 static bool
 names_replica(struct slice reply)
 {
@@ -206,8 +207,8 @@ log_in(struct local_link *link, uint64_t deadline_ns)
     return expect(link, "SELECT", deadline_ns, &reply);
 }
 
-/* Finds the server: a MOVED has named it, or a Sentinel, or the program. False:
- * no Sentinel has. */
+/* Finds the server, which a MOVED, a Sentinel or the program has named. False:
+ * no Sentinel has named one yet. */
 static bool
 find_server(struct local_link *link, const char **ret_host,
             const char **ret_port)
@@ -301,7 +302,7 @@ ask_role(struct local_link *link)
     return link->role_asked;
 }
 
-/* Takes the answer. False: the server is a replica, or does not say. */
+/* Reads the answer to ROLE. False: the server is a replica, or does not say. */
 static bool
 hear_role(struct local_link *link, struct slice value)
 {
@@ -315,7 +316,7 @@ hear_role(struct local_link *link, struct slice value)
     return true;
 }
 
-/* Hears what has come. False: the connection is of no use any more. */
+/* Handles what has come. False: the connection is useless. */
 static bool
 hear(struct local_link *link)
 {

@@ -73,7 +73,8 @@ proof_of(const struct bloomery_local *member, uint64_t deadline_ms)
                                  wall_ns + left_ns - slack_ns };
 }
 
-/* An ageing copy goes by the server's clock only: its own may be ahead. */
+/* Returns the first live layer. An ageing copy uses only the server's clock:
+ * its own may be ahead. */
 static uint32_t
 first_live(const struct local_facts *facts)
 {
@@ -144,7 +145,7 @@ tell(struct bloomery_local *member, enum bloomery_local_event event,
     (void)pthread_mutex_unlock(&member->telling);
 }
 
-/* Whether trying again will not mend an error. */
+/* Returns whether trying again will not mend an error. */
 static bool
 is_hopeless(enum bloomery_local_code fault, const char *text, bool watched)
 {

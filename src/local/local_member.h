@@ -24,34 +24,34 @@ struct bloomery_local {
     char apart[64]; /* keeps what follows, which changes often, out of the line
                        of cache that readers use */
 
-    /* The library's thread alone uses these. */
+    /* Only the library's thread uses these: */
     struct local_copy *copy;
     struct local_link link;
     struct local_address address;
     struct bloom_env env;
     const struct bloom_env *lower; /* core's own, which env calls */
-    struct local_facts told; /* at the last look; its pointers are not valid */
-    unsigned told_cuts;      /* link.cuts at the last look */
-    unsigned told_lost;      /* link.connections when a cut was told last */
+    struct local_facts told;       /* the last facts; pointers are invalid */
+    unsigned told_cuts;            /* link.cuts at the last look */
+    unsigned told_lost; /* link.connections when a cut was last reported */
     uint64_t slack_ns;
 
-    /* Does not change. */
+    /* These do not change: */
     uint64_t max_stale_ms;
     void (*on_event)(void *context, enum bloomery_local_event event,
                      const char *text);
     void *context;
 
-    /* The mutex guards what is known. */
+    /* The mutex guards these: */
     pthread_mutex_t mutex;
     pthread_cond_t news;
     struct bloomery_local_status known;
-    bool answered; /* it was loaded, or the key is missing */
-    bool hopeless; /* trying again will not mend the error */
+    bool answered; /* the copy was loaded, or the key is missing */
+    bool hopeless; /* trying again will not help */
 
-    pthread_mutex_t telling; /* while on_event runs, which may close the copy */
+    pthread_mutex_t telling; /* held while on_event runs */
     _Atomic(bool) closed;
     _Atomic(unsigned) references;
-    struct local_server *server; /* the registry's; NULL: no thread has it */
+    struct local_server *server; /* its server; NULL: no thread has it */
     char key[];
 };
 
@@ -64,23 +64,24 @@ local_member_new(const struct bloomery_local_options *options,
 /* Gives back one reference. */
 void local_member_release(struct bloomery_local *member);
 
-/* Frees one that no thread has got. */
+/* Frees a copy that was given to no thread. */
 void local_member_abandon(struct bloomery_local *member);
 
-/* All is unknown from now on, and on_event is not called any more. */
+/* Closes the copy: all answers are "unknown" from now on, and on_event is not
+ * called any more. */
 void local_member_close(struct bloomery_local *member);
 
-/* Waits until it has been answered, or is hopeless, or closed. */
+/* Waits until the copy is answered, hopeless or closed. */
 enum bloomery_local_code local_member_wait(struct bloomery_local *member,
                                            uint64_t timeout_ms);
 void local_member_status(struct bloomery_local *member,
                          struct bloomery_local_status *ret_status);
 
-/* For the thread. */
+/* For the library's thread: begin, look after each step, and end. */
 void local_member_begin(struct bloomery_local *member,
                         const struct local_address *address, int wake_fd);
 void local_member_look(struct bloomery_local *member); /* after each step */
 void local_member_end(struct bloomery_local *member);
 
-/* In a forked child, whose parent's thread had it. */
+/* Closes a copy in a forked child: the thread is only in the parent. */
 void local_member_forked(struct bloomery_local *member);

@@ -23,8 +23,8 @@
 #include <stdint.h>
 
 struct local_reader {
-    _Alignas(64) _Atomic uint64_t turns; /* odd: it reads */
-    atomic_bool taken;                   /* by a thread */
+    _Alignas(64) _Atomic uint64_t turns; /* odd: the thread reads */
+    atomic_bool taken;                   /* a thread has taken the line */
     struct local_reader *next;           /* does not change */
 };
 
@@ -34,9 +34,9 @@ extern _Thread_local struct local_reader *local_readers_own
     __attribute__((tls_model("initial-exec")));
 extern atomic_bool local_readers_fenced; /* once true, it stays so */
 
-/* Prepares all of it: once, before the first reader. fenced: readers have the
- * fence in any case, for a test. False: the system has no further key for data
- * of threads. */
+/* Prepares everything. Call it once, before the first reader. fenced: readers
+ * have the fence in any case, for a test. False: the system has no further key
+ * for data of threads. */
 bool local_readers_init(bool fenced);
 
 /* Gives the thread a line, at its first look. NULL: no memory. */
@@ -83,5 +83,6 @@ local_readers_end(struct local_reader *own)
  * it. A caller that is itself in a look would wait for ever. */
 void local_readers_wait(void);
 
-/* In a forked child: only this thread is there. */
+/* Frees the lines of other threads in a forked child, which has only this
+ * thread. */
 void local_readers_forked(void);

@@ -139,7 +139,7 @@ local_sentinel_prepare(struct local_sentinel *sentinel, uint64_t now_ms,
 
 /* ---- answers ------------------------------------------------------------- */
 
-/* Whether a host or a port can be one: a path would be another kind of
+/* Returns whether a host or a port can be one: a path would be another kind of
  * server. */
 static bool
 is_dialable(struct slice text, size_t room)

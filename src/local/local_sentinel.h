@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The primary that Sentinels name. One of them is asked each second, and the
- * next one when it does not answer, or knows none, or named a server that is
- * of no use. It belongs to a thread that polls, and waits for nothing but the
- * lookup of a name.
+ * The primary that Sentinels name. One Sentinel is asked every second. The next
+ * one is asked when it does not answer, knows no primary, or has named a
+ * useless server. It belongs to a thread that polls, and waits for nothing but
+ * the lookup of a name.
  */
 #pragma once
 
@@ -19,25 +19,25 @@ struct local_sentinel {
     const struct local_url *url; /* borrowed */
     struct tls_contexts *tls;    /* NULL: plain */
     struct client client;
-    unsigned tries;       /* Sentinels that were dialled or given up, so far */
-    unsigned failures;    /* since one has answered */
+    unsigned tries;       /* Sentinels that were dialled or given up so far */
+    unsigned failures;    /* failures since a Sentinel has answered */
     uint64_t due_ms;      /* the next question, or the end of the wait */
     bool asked, admitted; /* an answer is due; AUTH was sent */
-    bool doubted;         /* the next one is to be asked */
-    char host[LOCAL_SENTINEL_HOST], port[16]; /* empty: none is known */
-    unsigned named;                   /* how often the answer was another one */
-    char error[LOCAL_SENTINEL_ERROR]; /* all have failed, this one at last */
+    bool doubted;         /* the next Sentinel must be asked */
+    char host[LOCAL_SENTINEL_HOST], port[16]; /* empty: no primary is known */
+    unsigned named;                   /* how often the answer has changed */
+    char error[LOCAL_SENTINEL_ERROR]; /* the last failure, if all have failed */
 };
 
 void local_sentinel_init(struct local_sentinel *sentinel,
                          const struct local_url *url, struct tls_contexts *tls);
 void local_sentinel_close(struct local_sentinel *sentinel);
 
-/* Says and hears, as local_link_prepare and _react do. */
+/* Send and receive, as local_link_prepare and local_link_react do. */
 uint64_t local_sentinel_prepare(struct local_sentinel *sentinel,
                                 uint64_t now_ms, struct pollfd *ret_poll);
 void local_sentinel_react(struct local_sentinel *sentinel, uint64_t now_ms,
                           const struct pollfd *polled);
 
-/* The server that it names does not answer, or is no primary. */
+/* Says that the named server does not answer, or is no primary. */
 void local_sentinel_doubt(struct local_sentinel *sentinel);

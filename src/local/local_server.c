@@ -37,7 +37,7 @@ struct local_server {
 
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static struct local_server *servers;
-static unsigned threads; /* that may use OpenSSL; under the registry's mutex */
+static unsigned threads; /* may use OpenSSL; under the registry's mutex */
 
 /* ---- once ---------------------------------------------------------------- */
 
@@ -53,7 +53,7 @@ after_fork(void)
     (void)pthread_mutex_unlock(&registry);
 }
 
-/* What the threads had stays allocated. */
+/* Handles a fork, in the child. The memory of the threads stays allocated. */
 static void
 in_child(void)
 {
@@ -75,8 +75,8 @@ wake(const struct local_server *server)
     (void)eventfd_write(server->wake_fd, 1);
 }
 
-/* Stops the threads, and waits until they have freed what OpenSSL has for them;
- * one that looks up a name may go on. */
+/* Stops the threads, and waits until they have freed what OpenSSL keeps for
+ * them. A thread that looks up a name may go on. */
 static void
 at_exit(void)
 {
@@ -166,7 +166,7 @@ hear_sentinel(struct local_server *server)
     local_sentinel_react(&server->sentinel, local_link_now_ms(), &watch);
 }
 
-/* Has each copy say and hear what there is. */
+/* Lets each copy send and receive. */
 static void
 step(struct local_server *server)
 {

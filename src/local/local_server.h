@@ -28,5 +28,5 @@ enum bloomery_local_code local_server_join(const struct local_url *url,
                                            struct bloomery_local *member,
                                            char *ret_reason);
 
-/* Has the thread end a copy that is closed. */
+/* Makes the thread end a closed copy. */
 void local_server_wake(struct bloomery_local *member);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A view has its own array of layers, so growth, which replaces the filter's
- * chain, concerns no reader. The lines are the filter's: before they are freed,
- * the view is replaced, or raised above them.
+ * chain, does not disturb readers. The lines are the filter's: before they are
+ * freed, the view is replaced, or raised above them.
  */
 #include "local/local_view.h"
 
@@ -107,7 +107,7 @@ local_view_raise(struct local_view *view, uint32_t first)
 
 /* ---- the place ----------------------------------------------------------- */
 
-/* Without layers and a proof they say unknown. */
+/* Views without layers and without a proof: they answer "unknown". */
 static struct local_view none, closed;
 
 void
@@ -125,7 +125,7 @@ local_place_give(struct local_place *place, struct local_view *view)
 
     if (!atomic_compare_exchange_strong(&place->view, &expected,
                                         view != NULL ? view : &none)) {
-        mem_free(view); /* it is closed */
+        mem_free(view); /* the place is closed */
         view = NULL;
     }
     place->own = view;

@@ -27,54 +27,55 @@ struct local_view {
     _Atomic uint64_t mono_ns, wall_ns; /* absent is proved until then */
     _Atomic uint32_t first;            /* the oldest layer that is live */
     uint32_t count;                    /* 0: all items are absent */
-    bool near;                         /* it fits a cache: no prefetching */
-    bool forgotten;                    /* the writer's: lines were freed */
-    struct bloom hasher;               /* for bloom_hash() only */
-    struct layer layers[];             /* oldest first; items are not kept */
+    bool near;             /* it fits into a cache: no prefetching */
+    bool forgotten;        /* used by the writer: lines were freed */
+    struct bloom hasher;   /* for bloom_hash() only */
+    struct layer layers[]; /* oldest first; items are not kept */
 };
 
-/* The place of the view of a copy. Its writer is one thread. */
+/* Where the view of a copy is published. One thread writes it. */
 struct local_place {
     _Atomic(struct local_view *) view; /* never NULL */
-    struct local_view *own;            /* the writer's; NULL: none */
+    struct local_view *own;            /* used by the writer; NULL: none */
 };
 
-/* Makes a view of a filter, or of none (NULL); it answers absent never. NULL:
- * no memory. */
+/* Makes a view of a filter, or of no filter (NULL). At first nothing is proved,
+ * so it never answers absent. Returns NULL without memory. */
 struct local_view *local_view_new(const struct bloom *bloom);
 
-/* Whether a view has the layers of a filter. */
+/* Returns whether a view has the layers of a filter. */
 bool local_view_fits(const struct local_view *view, const struct bloom *bloom);
 
-/* The times until which absent is proved; 0: it is not. */
+/* The times until which absent is proved; 0: it is not proved. */
 struct local_proof {
     uint64_t mono_ns, wall_ns;
 };
 void local_view_prove(struct local_view *view, struct local_proof until);
 
-/* Returns by how much the coarse clocks may be late, at most. */
+/* Returns by how much, at most, the coarse clocks may be late. */
 uint64_t local_view_slack_ns(void);
 
-/* Whether absent is proved now. */
+/* Returns whether absent is proved now. */
 bool local_view_is_fresh(const struct local_view *view);
 
-/* Layers before this one are not live any more. */
+/* Notes that layers before this one are not live any more. */
 void local_view_raise(struct local_view *view, uint32_t first);
 
-/* All is unknown. */
+/* Prepares a place, in which all answers are "unknown". */
 void local_place_init(struct local_place *place);
 
-/* Publishes a view, or NULL: all is unknown. Frees the one before when no
- * reader has it. A closed place takes none, and frees it. */
+/* Publishes a view; with NULL, all answers are "unknown". Frees the view before
+ * it when no reader uses it. A closed place takes no view, and frees it. */
 void local_place_give(struct local_place *place, struct local_view *view);
 
-/* All is unknown from now on, in any thread. */
+/* Closes the place: from now on all answers, in any thread, are "unknown". */
 void local_place_close(struct local_place *place);
 
-/* No reader looks at these lines any more when it returns. */
+/* Makes readers forget these lines: when it returns, no reader uses them any
+ * more. */
 void local_place_forget(struct local_place *place, const void *lines);
 
-/* Contracts of <bloomery/local.h>. */
+/* Do what bloomery_local_contains() and its kin do (<bloomery/local.h>). */
 enum bloomery_local_answer local_place_contains(struct local_place *place,
                                                 const void *item, size_t bytes);
 size_t local_place_contains_many(struct local_place *place,

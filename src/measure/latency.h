@@ -17,11 +17,12 @@ enum latency_event {
     LATENCY_AOF_FSYNC,    /* a sync of the journal, on its own thread */
     LATENCY_COMMAND,      /* a command that is not in @fast */
     LATENCY_EXPIRE_CYCLE, /* one slice of removing expired keys */
-    LATENCY_FAST_COMMAND, /* one of the category @fast */
+    LATENCY_FAST_COMMAND, /* a command of the category @fast */
     LATENCY_EVENTS
 };
 
-/* Keeps the longest sample of each second, and so many of them. */
+/* How many samples are kept: the longest one of a second, for so many seconds.
+ */
 enum { LATENCY_SAMPLES_MAX = 160 };
 
 struct latency_sample {
@@ -41,7 +42,7 @@ void latency_add(struct latency *latency, enum latency_event event,
                  uint64_t time_s, uint64_t took_ms);
 
 struct latency_series {
-    size_t count; /* of samples, the oldest first */
+    size_t count; /* number of samples; the oldest is first */
     uint64_t worst_ms;
     struct latency_sample sample[LATENCY_SAMPLES_MAX];
 };

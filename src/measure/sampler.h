@@ -18,8 +18,8 @@ enum sampler_rate {
     SAMPLER_RATES
 };
 
-/* A rate is the average over so many samples: 1.6 seconds, if the timer runs
- * every 100 ms. */
+/* A rate is the average over so many samples, which is 1.6 seconds if the timer
+ * runs every 100 ms. */
 enum { SAMPLER_SAMPLES = 16 };
 
 struct sampler;
@@ -37,7 +37,8 @@ void sampler_take(struct sampler *sampler, uint64_t now_ns,
 double sampler_per_second(const struct sampler *sampler,
                           enum sampler_rate rate);
 
-/* Returns the peak, after raising it to used_bytes, the memory used now. */
+/* Raises the peak to used_bytes, the memory used now, if that is higher, and
+ * returns it. */
 uint64_t sampler_peak_bytes(struct sampler *sampler, uint64_t used_bytes);
 
 struct sampler_cpu {

@@ -31,7 +31,7 @@ struct slowlog_entry {
     uint64_t took_us;
     const struct slice *argv;
     size_t argc;
-    struct slice addr, name; /* of the client */
+    struct slice addr, name; /* address and name of the client */
 };
 
 /* Adds a copy of `from` under the next id. If argc is above SLOWLOG_ARGS_MAX,
@@ -39,9 +39,9 @@ struct slowlog_entry {
  * number is 0. */
 void slowlog_add(struct slowlog *log, const struct slowlog_entry *from);
 
-/* Calls `entry` for at most `count` entries, the newest first, and returns for
- * how many. before_id: only older ones, so that a long log can be shown in
- * pieces. `entry` runs under the lock and must not call the log. */
+/* Calls `entry` for at most `count` entries, the newest first, and returns
+ * their number. before_id: only entries with a lower id, so that a long log can
+ * be shown in pieces. `entry` runs under the lock and must not call the log. */
 struct slowlog_visitor {
     void (*entry)(void *ctx, const struct slowlog_entry *entry);
     void *ctx;

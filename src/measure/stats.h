@@ -2,7 +2,7 @@
  *
  * Statistics of commands: calls, time, failures, and a histogram of the times.
  * Each loop has a slot that only it writes (relaxed atomics); INFO adds them
- * up. This layer does not know the command table: a command is an index.
+ * up. This room does not know the command table: a command is an index.
  *
  * The histogram (spread) has 32 buckets for each doubling of the time, so a
  * percentile read from it is at most 1/32 above the true one, and never below.
@@ -83,8 +83,8 @@ stats_bucket(uint64_t ns)
     return (shift << STATS_SUB_BITS) + (unsigned)(ns >> shift);
 }
 
-/* Counts calls of a command that took took_ns together; 0 calls: a part of a
- * call that goes on. Only on the slot's loop. */
+/* Counts calls of a command that took took_ns together. With 0 calls, counts
+ * the time of a part of an unfinished call. Only the slot's loop calls it. */
 static inline void
 stats_took(struct stats_slot *slot, unsigned command, uint64_t calls,
            uint64_t took_ns)
@@ -139,7 +139,7 @@ struct stats_histogram {
 bool stats_sum_spread(const struct stats *stats, unsigned command,
                       struct stats_histogram *ret_histogram);
 
-/* Likewise for all commands together. */
+/* Does the same for all commands together. */
 bool stats_sum_spreads(const struct stats *stats,
                        struct stats_histogram *ret_histogram);
 

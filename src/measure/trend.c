@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A loop that was busy, or a process that was stopped, leaves out points: they
- * are there as points without figures, so that the axis stays one of time.
+ * If the loop was busy, or the process was stopped, points are missing. They
+ * are added without figures, so that the axis still shows the time.
  */
 #include "measure/trend.h"
 

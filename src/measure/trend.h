@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The last ten minutes, as points of five seconds: so the status page has its
- * curves at once, and all who look see the same. Loop 0.
+ * Figures of the last ten minutes, as points of five seconds. So the status
+ * page has its curves at once, and all who open it see the same. Loop 0.
  */
 #pragma once
 
@@ -10,14 +10,14 @@
 enum { TREND_POINTS = 120, TREND_EVERY_S = 5 };
 
 struct trend_point {
-    double per_second;       /* commands; below 0: nobody looked */
+    double per_second;       /* commands; below 0: not measured */
     uint64_t p50_ns, p99_ns; /* 0: no call was timed */
 };
 
 struct trend {
     struct trend_point point[TREND_POINTS]; /* a ring */
     unsigned count, next;
-    uint64_t at_ns; /* of the last point; 0: there was none */
+    uint64_t at_ns; /* time of the last point; 0: there is none */
     uint64_t commands;
     struct stats_histogram times;
 };
@@ -25,7 +25,8 @@ struct trend {
 /* Returns whether the next point is due. */
 bool trend_is_due(const struct trend *trend, uint64_t now_ns);
 
-/* Adds a point out of the sums so far, which CONFIG RESETSTAT makes smaller. */
+/* Adds a point, computed from the sums so far. CONFIG RESETSTAT may have made
+ * these smaller. */
 void trend_take(struct trend *trend, uint64_t now_ns, uint64_t commands,
                 const struct stats_histogram *times);
 

@@ -25,7 +25,7 @@ struct expose {
     struct buf *text;
     bool open; /* OpenMetrics */
     enum expose_kind kind;
-    char name[EXPOSE_NAME_MAX]; /* of the family, with bloomery_ */
+    char name[EXPOSE_NAME_MAX]; /* name of the family, with bloomery_ */
     struct buf labels;          /* of the next samples */
 };
 
@@ -33,14 +33,14 @@ struct expose {
 void expose_family(struct expose *expose, const char *name,
                    enum expose_kind kind, const char *unit, const char *help);
 
-/* Gives the next samples this label alone, or one more label. The value may be
+/* Give the next samples only this label, or one more label. The value may be
  * any bytes: what is not printable ASCII is written as \xNN. A family begins
  * without labels. */
 void expose_label(struct expose *expose, const char *name, struct slice value);
 void expose_more_label(struct expose *expose, const char *name,
                        struct slice value);
 
-/* Add a sample; the last one of so many nanoseconds, in seconds. */
+/* Add a sample: a count, or so many nanoseconds, written in seconds. */
 void expose_count(struct expose *expose, uint64_t value);
 void expose_ns(struct expose *expose, uint64_t ns);
 
@@ -64,5 +64,5 @@ void expose_sum(struct expose *expose, uint64_t sum_ns, uint64_t count);
  * without "total_" in front and without a word for its unit at the end. */
 void expose_table(struct expose *expose);
 
-/* Ends the text; the struct owns nothing any more. */
+/* Ends the text; the struct then owns nothing. */
 void expose_end(struct expose *expose);

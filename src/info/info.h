@@ -16,7 +16,7 @@
 #define INFO_REDIS_VERSION  "7.4.0"
 #define INFO_VALKEY_VERSION "9.0.0"
 
-/* As valkey-bloom presents itself. */
+/* The name and version with which valkey-bloom presents itself. */
 #define INFO_MODULE_NAME    "bf"
 #define INFO_MODULE_VERSION 10001
 
@@ -41,13 +41,14 @@ enum info_section {
 };
 
 /* Returns the sections that INFO's arguments select, a bit (1 << enum
- * info_section) for each. Arguments in any case: nothing or "default", "all",
- * "everything" (all and the bf sections), "modules" (theirs and the bf
- * sections), "bf" (both bf sections), or sections by name. Unknown names select
- * nothing. */
+ * info_section) for each. The arguments, in any letter case, are: nothing or
+ * "default", "all", "everything" (all and the bf sections), "modules" (the
+ * section modules and the bf sections), "bf" (both bf sections), or names of
+ * sections. Unknown names select nothing. */
 uint32_t info_select(const struct slice *names, size_t count);
 
-/* Appends these sections in their fixed order, a blank line between them. */
+/* Appends these sections in their fixed order, with a blank line between two.
+ */
 void info_write(const struct service *service, uint32_t selected,
                 struct buf *text);
 

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "info/info_put.h"
 
-/* By urgency, highest last; the letters are those of a map. */
+/* The states of slots, with their urgency and their letters in a map. */
 static const struct {
     const char *name;
     unsigned char urgency;

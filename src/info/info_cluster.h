@@ -12,18 +12,18 @@ struct info_cluster {
     bool neighbour_up;
     uint64_t polls, views;
     uint64_t lease_ms, lease_left_ms, leases_lost;
-    uint64_t cutover_ms; /* of the last slots that came */
-    /* Below: zeros before the neighbour was read. */
+    uint64_t cutover_ms; /* see sidecar_cutover_ms() */
+    /* The fields below are zero before the neighbour was read. */
     bool known;
-    bool ok;      /* it says cluster_state:ok */
-    bool primary; /* its role */
+    bool ok;      /* the neighbour says cluster_state:ok */
+    bool primary; /* the neighbour is a primary */
     uint64_t current_epoch, my_epoch;
     size_t nodes;
     unsigned assigned; /* slots that have an owner */
     unsigned slots[SLOT_STATES];
     unsigned owned;    /* slots of this node, or of its primary */
-    unsigned replicas; /* of the same primary */
-    unsigned silent;   /* servers */
+    unsigned replicas; /* replicas of the same primary */
+    unsigned silent;   /* silent servers */
     unsigned waiting;  /* slots that keep the server from following */
     uint64_t waits_s;  /* for how long */
     struct slot_transfers transfers;
@@ -49,5 +49,5 @@ enum { INFO_CLUSTER_PARTS = 256 };
 void info_cluster_map(const struct cluster_view *view,
                       char ret_map[INFO_CLUSTER_PARTS + 1]);
 
-/* Writes the section, but for the counters. */
+/* Writes the section, without the counters. */
 void info_cluster_write(const struct service *service, struct buf *text);

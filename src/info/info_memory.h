@@ -10,12 +10,12 @@
 
 struct info_memory {
     uint64_t used, peak, started; /* now, at most, when the server came up */
-    uint64_t resident;            /* 0: not known */
+    uint64_t resident;            /* 0: unknown */
     uint64_t dataset;             /* filters */
     uint64_t clients;             /* requests and replies that they keep */
     uint64_t journal;             /* changes on their way to the file */
-    uint64_t backlog;             /* the last ones, for replicas */
-    uint64_t replicas;            /* what they have yet to take */
+    uint64_t backlog;             /* the last changes, for replicas */
+    uint64_t replicas;            /* output that replicas have not taken yet */
     uint64_t keys;
     struct allocator_figures allocator;
     bool has_allocator;

@@ -64,7 +64,7 @@ put_snapshot(const struct service *service, struct buf *text,
     info_put_since(text, "rdb_saves", info->saves, &service->saves_before);
     info_put_number(text, "rdb_last_cow_size", 0);
     info_put_number(text, "rdb_last_load_keys_expired",
-                    0); /* they are loaded too */
+                    0); /* expired keys are loaded, too */
     info_put_number(text, "rdb_last_load_keys_loaded", info->load_keys);
 }
 

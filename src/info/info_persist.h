@@ -21,7 +21,7 @@ void info_persist_reset(struct service *service);
 /* Returns the position of the log; 0 without one. */
 uint64_t info_persist_position(const struct service *service);
 
-/* Copies the figures. */
+/* Copies the figures of persistence. */
 void info_persist_get(const struct service *service,
                       struct persist_info *ret_info);
 

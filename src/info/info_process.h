@@ -13,6 +13,6 @@ struct info_process {
     uint64_t children_user_us, children_system_us;
 };
 
-/* Any thread. */
+/* Collects these figures. Any thread. */
 void info_process_get(const struct service *service,
                       struct info_process *ret_process);

@@ -202,7 +202,8 @@ put_backlog(const struct service *service, struct buf *text,
 
 /* ---- what no Redis has --------------------------------------------------- */
 
-/* A primary's words may be in it. */
+/* Appends a reason in printable form, since it may have words of the primary.
+ */
 static void
 put_printable(struct buf *text, const char *words)
 {

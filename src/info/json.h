@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Writes JSON. Commas come by themselves; the caller closes what it opens.
- * Names are constants of printable ASCII without quotes or backslashes; NULL
- * inside of an array.
+ * Writes JSON. Commas are added automatically; the caller closes what it opens.
+ * Names are constants of printable ASCII without quotes or backslashes; inside
+ * of an array they are NULL.
  */
 #pragma once
 

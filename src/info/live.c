@@ -189,7 +189,8 @@ put_time(struct json *to, uint64_t ns)
     }
 }
 
-/* Three arrays, the oldest point first; a point without figures is null. */
+/* Appends three arrays, the oldest point first; a point without figures is
+ * null. */
 static void
 put_trend(struct json *to, const struct trend *trend)
 {
@@ -271,7 +272,8 @@ put_replica(struct json *to, const struct status_replica *replica,
     json_close(to, '}');
 }
 
-/* The last replica that was lost, and the last snapshot that one refused. */
+/* Appends the last replica that was lost, and the last snapshot that a replica
+ * refused. */
 static void
 put_trouble(const struct service *service, struct json *to, const char *name,
             enum status_trouble trouble)
@@ -380,7 +382,7 @@ put_transfers(struct json *to, const struct slot_transfers *transfers)
     json_close(to, '}');
 }
 
-/* Nothing without sidecar-of. */
+/* Appends the cluster; nothing without sidecar-of. */
 static void
 put_cluster(const struct service *service, struct json *to)
 {

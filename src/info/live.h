@@ -2,8 +2,8 @@
  *
  * The figures of the status page as JSON. Counts only rise, until CONFIG
  * RESETSTAT: the page computes rates from two documents, so that the server
- * remembers nothing about who watches; only its curves are the server's. Loop
- * 0, inside a section of the gate.
+ * remembers nothing about its viewers; only the curves come from the server.
+ * Loop 0, inside a section of the gate.
  */
 #pragma once
 
@@ -16,14 +16,14 @@
 struct live {
     const struct ranking *ranking;
     const struct trend *trend;
-    bool names; /* whether those of filters may be shown */
+    bool names; /* whether names of filters may be shown */
 };
 
 /* Appends the document. */
 void live_write(const struct service *service, const struct live *live,
                 struct buf *text);
 
-/* Returns the page, which is src/info/status.html: complete, but for
+/* Returns the page, which is src/info/status.html: it is complete, but has
  * LIVE_PAGE_MARK wherever the nonce of the answer belongs. */
 #define LIVE_PAGE_MARK "@NONCE@"
 struct slice live_page(void);

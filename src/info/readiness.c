@@ -2,7 +2,7 @@
  *
  * A replica that has had its primary's data stays ready without a link: it
  * serves that data, and a Sentinel may promote it. Until then it shows the
- * offset 0 (info/info_replication.c). It is complete with a link only.
+ * offset 0 (info/info_replication.c). It is complete only with a link.
  */
 #include "info/readiness.h"
 
@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of the log: a replica that lacks less is as good as up to date. */
+/* A replica that lacks fewer bytes of the log than this counts as up to date.
+ */
 enum { LAG_BYTES = 64 << 10 };
 
 /* Finds the line name:value. False: there is none. */
@@ -38,7 +39,7 @@ find_line(struct slice text, const char *name, struct slice *ret_value)
     return false;
 }
 
-/* Whether a line of the text is name:value. */
+/* Returns whether a line of the text is name:value. */
 static bool
 says(struct slice text, const char *name, const char *value)
 {

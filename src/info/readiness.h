@@ -15,6 +15,6 @@
  * missing say nothing. */
 const char *readiness_refusal(struct slice info);
 
-/* Likewise, why it is not complete: why the next server of a rolling restart
- * has to wait. */
+/* Returns why the server is not complete, so that the next server of a rolling
+ * restart has to wait; NULL if it is. */
 const char *readiness_incomplete(struct slice info);

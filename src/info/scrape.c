@@ -93,8 +93,8 @@ write_figure(const struct service *service, struct expose *to,
     }
 }
 
-/* The sum is that of all calls, and the buckets count those that were timed:
- * they differ after a change of latency-tracking only. */
+/* The sum covers all calls, and the buckets those that were timed: they differ
+ * only after a change of latency-tracking. */
 static void
 write_histograms(const struct service *service, struct expose *to)
 {

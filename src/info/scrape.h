@@ -3,7 +3,7 @@
  * All metrics of the server, as Prometheus reads them: the figures of INFO
  * under names of their own (expose.h). Any loop, inside a section of the gate.
  * Like INFO it adds up counters and visits no key: figures of single filters
- * are those of the ranking.
+ * come from the ranking.
  */
 #pragma once
 

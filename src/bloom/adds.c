@@ -25,7 +25,7 @@ hash_batch(const struct bloom *bloom, const struct slice *items, size_t count,
     bloom_touch(bloom, ret_hashes, count);
 }
 
-/* Where adds_touch() is between two pieces. */
+/* How far adds_touch() is between two pieces. */
 struct touching {
     size_t at;          /* the next item */
     struct bloom *made; /* for a key that was missing; else NULL */
@@ -43,7 +43,8 @@ touching_free(void *state)
     mem_free(touching);
 }
 
-/* An ageing filter begins at the time of its first command's last piece. */
+/* Returns whether the filter can be made before the last piece: an ageing
+ * filter cannot, since it begins at the time of that piece. */
 static bool
 may_make(const struct bloom_insert *insert)
 {
@@ -51,7 +52,7 @@ may_make(const struct bloom_insert *insert)
            insert->params.kind != BLOOM_AGEING;
 }
 
-/* NULL without memory. The request frees it when it ends. */
+/* Makes the state; NULL without memory. The request frees it when it ends. */
 static struct touching *
 touching_new(struct request *req, const struct bloom_insert *insert,
              bool is_missing)
@@ -68,7 +69,7 @@ touching_new(struct request *req, const struct bloom_insert *insert,
     return touching;
 }
 
-/* One piece of adds_touch(). */
+/* Does one piece of adds_touch(). */
 static enum err
 touch_some(const struct request *req, const struct bloom *bloom,
            const struct bloom_insert *insert, size_t *at)
@@ -88,8 +89,8 @@ touch_some(const struct request *req, const struct bloom *bloom,
     return OK;
 }
 
-/* The filter may change between two pieces, come, or go. That makes the rest
- * slower or needless, but never wrong. */
+/* The filter may be changed, made or removed between two pieces. That makes the
+ * rest slower or needless, but never wrong. */
 enum err
 adds_touch(struct request *req, struct bloom_insert *insert)
 {
@@ -122,7 +123,7 @@ adds_touch(struct request *req, struct bloom_insert *insert)
                : touch_some(req, bloom, insert, &touching->at);
 }
 
-/* Of a BF.INSERT, words that are no items only cost pages more. */
+/* In a BF.INSERT, words that are no items only touch some pages more. */
 bool
 cmd_bf_touch(const struct entry *entry, const struct slice *items, size_t count)
 {
@@ -163,8 +164,9 @@ begin_list(struct request *req, const struct bloom_adds *adds, size_t first,
     }
 }
 
-/* Lists the new ones of `count` items in the effect, behind the first `before`
- * ones. As long as all are new there is no list: *listing. */
+/* Lists, in the effect, those of `count` items that are new; the first `before`
+ * items come before these. As long as all items are new there is no list
+ * (*listing). */
 static void
 list_added(struct request *req, const struct bloom_adds *adds, size_t before,
            const bool *added, size_t count, bool *listing)
@@ -295,8 +297,8 @@ list_item(struct request *req, bool first, uint16_t layer, struct slice item)
     request_effect_add(req, item);
 }
 
-/* Adds the items in order, replies, and completes the effect. *ret_applied: the
- * number of items before the one that failed. */
+/* Adds the items in order, replies, and completes the effect. *ret_applied is
+ * the number of items before a failed one. */
 static enum bloom_status
 add_placed(struct request *req, struct bloom *bloom,
            const struct bloom_adds *adds, size_t *ret_applied)
@@ -365,7 +367,8 @@ add_aged(struct request *req, struct bloom *bloom, struct bloom_hash hash,
 }
 
 /* Adds items, at most BLOOM_BATCH_MAX, and lists those that change something.
- * *changed counts them. *ret_done: the items before the one that failed. */
+ * *changed counts these. *ret_done is the number of items before a failed one.
+ */
 static enum bloom_status
 renew_batch(struct request *req, struct bloom *bloom, struct slices items,
             uint64_t now_ms, size_t *changed, size_t *ret_done)
@@ -458,7 +461,7 @@ end_early(struct request *req, size_t header, size_t body, size_t answers,
 }
 
 /* Adds all items to a filter of any kind, replies, and completes the effect.
- * *ret_applied: the number of items before the one that failed. Sets dirty. */
+ * *ret_applied is the number of items before a failed one. Sets dirty. */
 static enum bloom_status
 add_any(struct request *req, struct bloom *bloom, const struct bloom_adds *adds,
         size_t *ret_applied)

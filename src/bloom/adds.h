@@ -23,17 +23,19 @@
 struct bloom_adds {
     const struct slice *items;
     size_t count;
-    bool created;   /* by this command: its effect is to be completed */
-    bool plain;     /* the command's own words are no effect: write a BF.MADD */
-    uint64_t at_ms; /* of a replay on an ageing filter: its time */
+    bool created; /* this command has created the filter: its effect must be
+                     completed */
+    bool plain; /* the command's own words cannot be the effect: write a BF.MADD
+                 */
+    uint64_t at_ms; /* in a replay on an ageing filter: the time of the add */
 };
 
-/* If the filter of the request's key is fresh (core/bloom.h), has the kernel
+/* If the filter of the request's key is fresh (core/bloom.h), makes the kernel
  * clear the pages that many items need, in pieces, since this takes several
- * times as long as the adds. For a key that is missing, makes the filter first,
- * which bloom_make_create() takes: insert->made. ERR_AGAIN: the handler has
- * paused; nothing is changed. For handlers, after their checks and before they
- * open the key. */
+ * times as long as the adds. If the key is missing, first makes the filter
+ * (insert->made), which bloom_make_create() then uses. ERR_AGAIN: the handler
+ * has paused, and nothing has changed. Handlers call it after their checks,
+ * before they open the key. */
 MUST_CHECK enum err adds_touch(struct request *req,
                                struct bloom_insert *insert);
 
@@ -48,7 +50,7 @@ MUST_CHECK enum err adds_run_one(struct request *req, struct bloom *bloom,
                                  struct slice item);
 
 /* Executes a replayed BF.INSERT or BF.MDEL on a deletable filter, which may be
- * NULL; words are those behind PLACED. */
+ * NULL. `words` are the words that follow PLACED. */
 MUST_CHECK enum err adds_redo(struct request *req, struct bloom *bloom,
                               const struct slice *words, size_t count,
                               bool deletes);

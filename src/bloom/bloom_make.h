@@ -38,8 +38,8 @@
 #include "engine/observe.h"
 #include "engine/request.h"
 
-/* Sets the properties that the options give, with a new seed. Of kind
- * redisbloom a nonscaling filter is not yet what the grammar makes of it. */
+/* Sets the properties that the options give, with a new seed. For kind
+ * redisbloom, the grammar still has to adjust a nonscaling filter. */
 void bloom_make_defaults(const struct request *req,
                          struct bloom_params *ret_params);
 
@@ -51,22 +51,25 @@ bloom_make_reads_redis(const struct request *req)
 }
 
 /* Parses an error rate at argv position FIRST, and what follows it in a
- * BF.RESERVE, by the grammar of the request. The rest of *insert stays. */
+ * BF.RESERVE, by the grammar of the request. Other fields of *insert stay as
+ * they are. */
 MUST_CHECK enum err bloom_make_parse_reserve(struct request *req, size_t first,
                                              struct bloom_insert *insert);
 
-/* Returns memory and limits for filters that this request makes or grows. */
+/* Returns the environment (memory and limits) for filters that this request
+ * makes or grows. */
 static inline const struct bloom_env *
 bloom_make_env(const struct request *req)
 {
     return req->obey ? &req->service->obey_env : &req->service->bloom_env;
 }
 
-/* Return the error that a client sees if a filter could not be made, and if an
- * item could not be added. */
+/* Returns the error that a client sees if a filter could not be made.
+ * bloom_make_add_error() returns the one for an item that could not be added.
+ */
 enum err bloom_make_error(const struct request *req, enum bloom_status status);
 
-/* Returns the error that names a secret which is not known. */
+/* Returns the error that names an unknown secret. */
 enum err bloom_make_secret_error(struct request *req, uint64_t fingerprint);
 
 enum err bloom_make_add_error(const struct request *req,
@@ -78,16 +81,16 @@ struct bloom *bloom_make_open(struct request *req);
 /* Opens the key for reading and counts the hit or miss; NULL if missing. */
 struct bloom *bloom_make_find(struct request *req);
 
-/* Returns whether items of the filter, which may be NULL, must not be asked for
- * nor added, since it is incomplete (core/filter.h). */
+/* Returns whether the filter, which may be NULL, is incomplete (core/filter.h):
+ * then items must be neither looked up nor added. */
 static inline bool
 bloom_make_is_unready(const struct bloom *bloom)
 {
     return bloom != NULL && bloom_is_incomplete(bloom);
 }
 
-/* Returns whether a missing key is an error for what asks for its items (option
- * bf.missing-key). */
+/* Returns whether a missing key is an error for commands that look up its items
+ * (option bf.missing-key). */
 static inline bool
 bloom_make_must_exist(const struct request *req)
 {
@@ -95,8 +98,8 @@ bloom_make_must_exist(const struct request *req)
         req->service->conf->bf_missing_key == CONF_MISSING_ERROR, 0);
 }
 
-/* Returns why items cannot be looked up in a filter; NULL: the key is missing.
- */
+/* Returns the error if items cannot be looked up in this filter, or OK. bloom
+ * is NULL if the key is missing. */
 static inline enum err
 bloom_make_check_found(const struct request *req, const struct bloom *bloom)
 {
@@ -126,8 +129,8 @@ bloom_make_ask(const struct request *req, const struct bloom *bloom,
     }
 }
 
-/* Count items that were looked up, of a missing key too, and those that were
- * found. */
+/* Count items that were looked up, even under a missing key, and those that
+ * were found. */
 static inline void
 bloom_make_count(size_t asked, size_t found)
 {
@@ -150,8 +153,8 @@ bloom_make_count_many(const bool *found, size_t count)
     bloom_make_count(count, sum);
 }
 
-/* Returns whether adds to the filter are not those of most filters: it forgets
- * items (bloom/adds.h), or it is incomplete. */
+/* Returns whether adds to the filter need special care: it forgets items
+ * (bloom/adds.h), or it is incomplete. */
 static inline bool
 bloom_make_is_special(const struct bloom *bloom)
 {
@@ -166,10 +169,11 @@ MUST_CHECK enum err bloom_make_settle(struct request *req, struct bloom *bloom,
                                       uint64_t incarnation,
                                       struct bloom **ret_bloom);
 
-/* Halves the rate of the first layer, if this layout or dialect does. */
+/* Halves the rate of the first layer, if the layout or the dialect requires it.
+ */
 void bloom_make_tighten(const struct request *req, struct bloom_params *params);
 
-/* Refuses what RedisBloom's header cannot say. */
+/* Refuses properties that RedisBloom's header cannot express. */
 MUST_CHECK enum err bloom_make_check_layout(struct request *req,
                                             const struct bloom_params *params);
 
@@ -178,32 +182,34 @@ MUST_CHECK enum err bloom_make_check_layout(struct request *req,
  * add has no incarnation (the key was there when it was logged), and fails with
  * ERR_BF_NOT_FOUND. In dialect redis, and in layout redisbloom, the first layer
  * of a scaling filter gets half the rate. On failure nothing was created. A
- * time that is past makes a key that has expired, as SET does. The key gets
- * *insert->made if there is one, which becomes NULL. */
+ * time that is past makes a key that has expired, as SET does. If *insert->made
+ * is a filter, the key gets it, and *insert->made becomes NULL. */
 MUST_CHECK enum err bloom_make_create(struct request *req,
                                       const struct bloom_insert *insert,
                                       struct bloom **ret_bloom);
 
-/* Makes the filter that bloom_make_create() would make for the request, which
- * is no replay, without a name. NULL: it would fail. */
+/* Makes the filter that bloom_make_create() would make for this request, but
+ * puts it under no key. The request is no replay. NULL: bloom_make_create()
+ * would fail. */
 struct bloom *bloom_make_ahead(struct request *req,
                                const struct bloom_insert *insert);
 
-/* Begins the effect that creates a filter which was emptied, and describes the
- * filter once it is. expires_at_ms: 0 if it stays. */
+/* For a filter that is emptied: bloom_make_begin_again() begins the effect that
+ * creates it anew, and bloom_make_describe() completes the effect once the
+ * filter is empty. expires_at_ms: 0 if the key never expires. */
 MUST_CHECK enum err bloom_make_begin_again(struct request *req);
 void bloom_make_describe(struct request *req, const struct bloom *bloom,
                          uint64_t incarnation, uint64_t expires_at_ms);
 
-/* The most words of an effect behind what creates the filter, with a place for
- * each item (bloom/adds.h); or if it creates nothing. */
+/* The most words of an effect besides those that create the filter, with a
+ * place for each item (bloom/adds.h). */
 #define BLOOM_PLACED_WORDS(items) (5 + 2 * (items))
 
-/* Returns the number, or a random one for a new life of a name if it is 0. */
+/* Returns the incarnation; if it is 0, a random one for a new key. */
 uint64_t bloom_make_incarnation(uint64_t incarnation);
 
 /* Hashes COUNT items, which are STEP words apart, and prefetches their lines:
- * of a few items while the next few are hashed. */
+ * those of a few items while the next few are hashed. */
 static inline void
 bloom_make_hash(const struct bloom *bloom, const struct slice *items,
                 size_t step, size_t count, struct bloom_hash *ret_hashes)
@@ -224,9 +230,9 @@ bloom_make_hash(const struct bloom *bloom, const struct slice *items,
  * bf.max-items-per-command): they are added in one piece, while others wait. */
 MUST_CHECK enum err bloom_make_check_items(struct request *req, size_t count);
 
-/* Reports a key that was opened for writing, with the events bloom.add and
- * bloom.reserve, in this order, as they apply. Without either, clients that
- * cache the key still get an invalidation, as from the modules. Both dialects
+/* Reports a key that was opened for writing: publishes the events bloom.add and
+ * bloom.reserve, in this order, if they apply. Even without an event, clients
+ * that cache the key get an invalidation, as from the modules. Both dialects
  * have the events, though RedisBloom has none. */
 void bloom_make_notify_slow(struct request *req, bool added, bool created);
 static inline void
@@ -237,14 +243,14 @@ bloom_make_notify(struct request *req, bool added, bool created)
     }
 }
 
-/* Returns whether yes and no are booleans in the replies to this request. */
+/* Returns whether the replies to this request use booleans for yes and no. */
 static inline bool
 bloom_make_is_boolean(const struct request *req)
 {
     return req->reply->resp == 3 && dialect_is_redis(req->service);
 }
 
-/* Append one yes or no, or many: for these, the caller has reserved 4 bytes
+/* Append one yes or no, or many. For many, the caller has reserved 4 bytes for
  * each. */
 __attribute__((always_inline)) static inline void
 bloom_make_reply(struct request *req, bool yes)

@@ -208,10 +208,11 @@ pass_on(struct request *req, const struct slice *argv, const bool *added,
     }
 }
 
-/* The filters of the last runs of this loop, in outline, by the hash of their
- * key, whose place keys may share; and the items of the next run, hashed by
- * one. Where several loops add to one filter, only one of them at a time has
- * its lock, so items are hashed, and their lines fetched, before. */
+/* Outlines of the filters of this loop's last runs, by the hash of their key
+ * (keys may share a place); and the hashes of the next run's items, made with
+ * such an outline. If several loops add to the same filter, only one of them
+ * can have its lock. So items are hashed, and their lines fetched, before the
+ * lock is taken. */
 static _Thread_local struct {
     struct bloom outline[WORKER_PLACES]; /* .count of 0: none */
     const struct bloom *used;
@@ -231,9 +232,9 @@ cmd_bf_add_ready(struct request *req, const struct slice *argv, uint32_t count)
     }
 }
 
-/* Returns the hashes of the items: those that are ready, if they are this
- * filter's, or new ones. Remembers the filter for its next run, unless it gets
- * one command at a time: nothing is made ready for that. */
+/* Returns the hashes of the items: the prepared ones if they belong to this
+ * filter, else new ones. Remembers the filter for its next run, unless it gets
+ * only one command at a time, for which nothing is prepared. */
 static const struct bloom_hash *
 hashes_of(const struct request *req, const struct bloom *bloom,
           const struct slice *argv, uint32_t count,
@@ -300,7 +301,7 @@ cmd_bf_add_many(struct request *req, const struct slice *argv, uint32_t count)
 
 /* If the key is watched, or notices are wanted, it must be opened for writing,
  * even if nothing changes: cmd_bf_add_many does that. Subscribers of a filter
- * want none of what changes nothing. */
+ * need no notice if nothing changes. */
 uint32_t
 cmd_bf_add_known(struct request *req, const struct slice *argv, uint32_t count)
 {

@@ -41,7 +41,7 @@ asking_free(void *state)
     mem_free(asking);
 }
 
-/* False if an equal item was there. */
+/* Notes an item. Returns false if an equal item was noted already. */
 static bool
 see(struct asking *asking, const struct slice *argv, size_t at)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * BF.SCANDUMP and BF.LOADCHUNK, RedisBloom's, for filters of every layout; and
- * BF.LOAD, valkey-bloom's. The client calls BF.SCANDUMP with 0, and then with
+ * BF.SCANDUMP and BF.LOADCHUNK of RedisBloom, for filters of every layout, and
+ * BF.LOAD of valkey-bloom. The client calls BF.SCANDUMP with 0, and then with
  * each iterator that it returns, until that is 0. It gives each pair of
  * iterator and bytes but the last to BF.LOADCHUNK. Iterator 1 stands for the
  * header (core/payload.h); any other names the place behind its bytes in the
  * stream (core/stream.h), plus 1. BYTES bounds what one call copies, so that a
  * large filter leaves in small pieces.
  *
- * A turn of an ageing filter moves its stream. So its header comes only to a
- * client that says TURN, with any number, and the chunks only to one that says
- * the turn in this header, until the filter turns.
+ * A turn of an ageing filter moves its stream. So a client gets its header only
+ * if it says TURN with any number. It gets the chunks only if it says the turn
+ * in this header, and only until the filter turns.
  *
  * Until every byte has come, the filter is incomplete: items cannot be added or
  * asked for. RedisBloom serves such a filter, and denies items that it has.
@@ -300,7 +300,7 @@ cmd_bf_loadchunk(struct request *req)
     err = load_header(req, incarnation);
     return err == ERR_BFR_BAD_DATA && iterator == 0 &&
                    req->service->conf->dialect == CONF_DIALECT_REDIS
-               ? ERR_BF_NOT_FOUND /* it was no header */
+               ? ERR_BF_NOT_FOUND /* the chunk is no header */
                : err;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * BF.INFO, with the reply shapes of both dialects, and BF.DEBUG, RedisBloom's,
+ * BF.INFO, with the reply shapes of both dialects, and BF.DEBUG of RedisBloom,
  * which is the same in both.
  */
 #include "access/handlers.h"

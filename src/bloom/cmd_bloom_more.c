@@ -64,9 +64,10 @@ empty_in_place(struct request *req, struct entry *entry)
     entry->incarnation = next_incarnation(entry->incarnation);
 }
 
-/* An ageing filter begins with the present clock, also if it has seen a later
- * one. Since its effect must say that time, it is the creation of a filter. A
- * log that has BF.RESET itself is older: there the filter kept its time. */
+/* An ageing filter begins with the present time, even if it has seen a later
+ * one. Since the effect must say that time, it is the creation of a filter. A
+ * log with BF.RESET itself comes from an older version, in which the filter
+ * kept its time. */
 static enum err
 begin_reset(struct request *req, const struct entry *entry, bool *ret_begins)
 {
@@ -74,7 +75,7 @@ begin_reset(struct request *req, const struct entry *entry, bool *ret_begins)
     return *ret_begins ? bloom_make_begin_again(req) : OK;
 }
 
-/* Never refused for lack of memory, since it frees some. */
+/* BF.RESET is never refused for lack of memory, since it frees memory. */
 enum err
 cmd_bf_reset(struct request *req)
 {
@@ -111,9 +112,9 @@ cmd_bf_reset(struct request *req)
 
 /* ---- BF.MERGE ------------------------------------------------------------ */
 
-/* The effect is the command with INCARNATION n behind it: the number of the
- * life that it began, or 0 if the destination was there. A replayed command
- * always has these two words, so no source can be mistaken for them. */
+/* The effect is the command with INCARNATION n behind it: the incarnation of a
+ * new destination, or 0 if the destination existed. A replayed command always
+ * has these two words, so no source can be mistaken for them. */
 struct merge {
     size_t end; /* of the sources */
     bool begins;

@@ -22,7 +22,7 @@
 
 enum { RATE_AT = 1, FIELDS = 8, LAYER_FIELDS = 4, BYTE_BITS = 8 };
 
-/* The filter as it grows. */
+/* The state of the filter while it grows. */
 struct growth {
     struct plan plan;
     uint64_t capacity; /* of all layers */

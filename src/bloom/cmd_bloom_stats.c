@@ -55,14 +55,15 @@ put_layer(struct reply *reply, const struct bloom *bloom, uint32_t index,
 
 /* ---- the work, in pieces ------------------------------------------------- */
 
-/* A filter of many layers is measured in pieces. What was measured of it counts
- * unless it is another filter then, or has fewer generations. */
+/* A filter of many layers is measured in pieces. Earlier pieces stay valid
+ * unless the key has another filter since, or the filter has fewer generations.
+ */
 struct work {
     uint64_t incarnation;
     uint32_t first, next; /* layers: the first that is live, and the next one */
     struct stats_of_filter all;
     struct buf layers; /* their replies */
-    bool sizes;        /* it computes the room, behind the layers */
+    bool sizes;        /* computes the room, after the layers */
     struct measure_room room;
 };
 

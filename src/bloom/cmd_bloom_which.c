@@ -10,7 +10,7 @@
 enum { ITEM_AT = 1, FIRST_KEY = 2 };
 
 struct which {
-    const struct bloom *hasher; /* that made the hash; NULL: none */
+    const struct bloom *hasher; /* filter that made the hash; NULL: none */
     struct bloom_hash hash;
     enum err err; /* the first one */
 };

@@ -11,7 +11,8 @@ enum { EXPANSION_MAX = 32768, NOT_FOUND = GRAMMAR_REST_MAX };
 
 static const int64_t capacity_max = 1 << 30;
 
-/* The errors of a number: not a number, out of range. */
+/* The errors for a word that is not a number, and for one that is out of range.
+ */
 struct number_errors {
     enum err none, range;
 };

@@ -11,8 +11,8 @@
 
 #include "bloom/grammar.h"
 
-/* Both overwrite the defaults in *insert with what the command says. FIRST is
- * the argv position of the error rate. */
+/* Parse the arguments: they overwrite the defaults in *insert with what the
+ * command says. FIRST is the argv position of the error rate. */
 MUST_CHECK enum err grammar_redis_reserve(struct request *req, size_t first,
                                           struct bloom_insert *insert);
 MUST_CHECK enum err grammar_redis_insert(struct request *req,

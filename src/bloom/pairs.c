@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The pairs are written to memory of their own, since the worker's arena has
- * the effect. Without memory the change is told instead.
+ * the effect. Without memory, only the fact of a change is told.
  */
 #include "bloom/pairs.h"
 

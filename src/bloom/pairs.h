@@ -2,8 +2,8 @@
  *
  * Tells programs that keep a copy of a filter (push/pubsub_feed.h) which items
  * were added: each one as its struct bloom_hash, 16 bytes, since every kind of
- * filter adds these (bloom_add_batch()), and who may read a filter does not get
- * its items. Of a keyed filter nothing but the change is told.
+ * filter can add these (bloom_add_batch()), and a reader of a filter must not
+ * learn its items. For a keyed filter, only the fact of a change is told.
  */
 #pragma once
 

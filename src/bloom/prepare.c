@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A payload does not change, so it is hashed and copied in pieces. A source may
- * be written to between two pieces. Then all of it is copied once more under
- * the locks, but into memory that is mapped by then, which is faster: page
+ * be written to between two pieces. Then the whole source is copied once more
+ * under the locks. That is faster, since the memory is mapped by then, and page
  * faults take longest.
  */
 #include "bloom/prepare.h"
@@ -21,7 +21,7 @@
 enum {
     LARGE_BYTES = 256 * 1024, /* from here on a filter is prepared */
     STEP_BYTES = 64 * 1024,   /* between two looks at the clock */
-    ZERO_BYTES = 4096 /* that are looked at, to leave fresh memory alone */
+    ZERO_BYTES = 4096 /* tested for zeros, to leave fresh memory alone */
 };
 
 enum preparing_stage { HASHING, FILLING, DONE, NOTHING };
@@ -407,7 +407,7 @@ prepare_from(struct request *req, size_t source_at, uint64_t limit_bytes)
     if (preparing == NULL) {
         return true;
     }
-    preparing->source = key; /* its name may have moved */
+    preparing->source = key; /* the name's bytes may have moved */
     preparing->env.size_limit_bytes = limit_bytes;
     if (preparing->stage == HASHING && !take_shape(req, &key, preparing)) {
         return true;

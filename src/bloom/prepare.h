@@ -14,8 +14,8 @@
 
 #include "engine/request.h"
 
-/* What was prepared: a filter, which the caller owns from then on, or why there
- * is none. incarnation: the number in a payload. */
+/* What was prepared: a filter, which the caller then owns, or why there is
+ * none. incarnation: the one in a payload. */
 struct prepared {
     enum bloom_status status;
     bool sum_holds; /* of a payload: its checksum */
@@ -23,8 +23,9 @@ struct prepared {
     struct bloom *bloom;
 };
 
-/* Takes what was prepared from this source (NULL: from a payload), after
- * copying what the source has got since. Returns false, and leaves *ret_made
- * alone, if nothing was. Once for each command, by its handler. */
+/* Takes the filter that was prepared from this source (NULL: from a payload),
+ * after copying what was added to the source since. Returns false, without
+ * touching *ret_made, if nothing was prepared. The handler calls it once for
+ * each command. */
 bool prepare_take(struct request *req, const struct bloom *source,
                   struct prepared *ret_made);

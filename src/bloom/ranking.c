@@ -9,8 +9,8 @@
 #include "keyspace/scan.h"
 
 enum {
-    KEYS_AT_ONCE = 64, /* between two looks at the clock */
-    LEAST_LINES = 16   /* of a stripe: what one look at it reads */
+    KEYS_AT_ONCE = 64, /* keys between two looks at the clock */
+    LEAST_LINES = 16   /* steps of a stripe under one lock */
 };
 
 static const double NO_RATE = -1;
@@ -104,8 +104,8 @@ rise(struct ranking_board *board, unsigned at, before_fn before)
     }
 }
 
-/* Puts a filter on the board, unless it is there or belongs below. It has the
- * number that the other board may know. */
+/* Puts a filter on the board, unless it is there already or belongs below the
+ * last one. It keeps the number that it may have on the other board. */
 static void
 offer(struct ranking *ranking, struct ranking_board *board, before_fn before,
       const struct ranking_filter *filter, struct slice name)
@@ -204,8 +204,8 @@ is_chosen(const struct ranking_chosen *chosen, struct slice name)
                                                 false, &work) == GLOB_YES;
 }
 
-/* Counts a filter that matches, and keeps it, if there is a place and it has
- * none. */
+/* Counts a matching filter, and stores it, if it is not stored yet and there is
+ * a place. */
 static void
 choose(struct ranking_chosen *chosen, const struct ranking_filter *filter,
        struct slice name)
@@ -281,7 +281,7 @@ visit(void *ctx, const struct entry *entry, uint64_t expires_at_ms)
     return true;
 }
 
-/* Goes on with the round. Returns false at its end. */
+/* Continues the round. Returns false at its end. */
 static bool
 go_on(struct ranking *ranking, struct keyspace *ks, unsigned thread,
       uint64_t now_ms)
@@ -319,7 +319,7 @@ continue_round(struct ranking *ranking, struct keyspace *ks, unsigned thread,
     ranking->chosen.matching = ranking->chosen.met;
 }
 
-/* The filters that are new on the boards are looked at in the same step, for
+/* Filters that are new on the boards are looked at in the same step, to get
  * their rates. */
 void
 ranking_step(struct ranking *ranking, struct keyspace *ks, unsigned thread,

@@ -13,9 +13,9 @@
  *   them and keeps RANKING_CHOSEN. Each step looks at some of these again, in
  *   turn, for RANKING_US microseconds.
  *
- * So a board is right about all filters once a round is complete, except that a
- * filter that has grown since is noticed in the next round. Incomplete filters,
- * and those whose names are longer than RANKING_NAME_MAX, are left out.
+ * So once a round is complete, a board is right about all filters; a filter
+ * that has grown since is noticed in the next round. Incomplete filters, and
+ * those whose names are longer than RANKING_NAME_MAX, are left out.
  *
  * One thread; a step runs inside a section of the gate.
  */
@@ -35,14 +35,15 @@ enum {
 };
 
 struct ranking_filter {
-    uint64_t number; /* which it has on both boards, as long as it is there */
+    uint64_t number; /* it has the same number on both boards, as long as it is
+                        there */
     uint32_t db, layers;
     enum bloom_kind kind;
     bool scaling;
     uint64_t items, capacity, bytes;
     double asked_rate;
-    double rate; /* at which absent items are found now; below 0: the filter has
-                    too many layers for a look at each */
+    double rate; /* present rate of false positives; below 0: the filter has too
+                    many layers to look at each */
     size_t name_len;
     char name[RANKING_NAME_MAX];
 };
@@ -55,7 +56,7 @@ struct ranking_board {
 struct ranking_chosen {
     char pattern[RANKING_PATTERN_MAX + 1]; /* "": none is chosen */
     struct ranking_filter *filter;         /* NULL: there is none */
-    unsigned count, next;                  /* next: to look at again */
+    unsigned count, next;   /* next: the next one to look at again */
     uint64_t met, matching; /* filters that match: in the present round so far,
                                and in the last complete one */
 };
@@ -64,15 +65,15 @@ struct ranking {
     struct ranking_board biggest, fullest;
     struct ranking_chosen chosen;
     uint64_t numbered; /* the last number */
-    uint64_t rounds;   /* that are complete */
+    uint64_t rounds;   /* complete rounds */
     uint64_t seen;     /* keys in the present round */
-    uint32_t db;       /* where it goes on */
+    uint32_t db;       /* where the round continues */
     uint64_t cursor;
 };
 
 /* Chooses the filters whose names match a pattern, of at most
- * RANKING_PATTERN_MAX bytes; "" for none. Another pattern than before forgets
- * the filters that are chosen, and begins a new round. */
+ * RANKING_PATTERN_MAX bytes; "" for none. If the pattern has changed, forgets
+ * the chosen filters and begins a new round. */
 void ranking_choose(struct ranking *ranking, const char *pattern);
 void ranking_fini(struct ranking *ranking);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A link has at most one question, so none holds up another. Its answer leaves
- * the link idle, for the next question to the same server. One idle link for
- * each server is kept.
+ * A link has at most one question, so no question delays another. After the
+ * answer the link is idle, and serves the next question to the same server. One
+ * idle link is kept for each server.
  */
 #include "dial/colleague.h"
 
@@ -23,7 +23,7 @@
 
 enum {
     TICK_MS = 50,
-    IDLE_MS = 60 * 1000, /* then a link that nobody needs is closed */
+    IDLE_MS = 60 * 1000, /* then an idle link is closed */
     REPLY_BYTES_MAX = HOLDINGS_TEXT_MAX + 4096
 };
 
@@ -38,7 +38,7 @@ struct call {
     bool asks;           /* there is a question; else the link is idle */
     bool again;          /* the link was idle before: it may have just ended */
     uint64_t number;     /* of the question */
-    uint64_t until_ms;   /* it fails then; an idle link is closed */
+    uint64_t until_ms;   /* when it fails, or, idle, is closed */
     struct buf question; /* while it may be asked again */
     const char *failure; /* to be reported by the timer; NULL: none */
 };
@@ -98,7 +98,7 @@ new_call(struct colleagues *colleagues, const char *address)
     return call;
 }
 
-/* The question has no answer. */
+/* Ends a question that gets no answer. */
 static void
 fail_call(struct call *call, const char *reason)
 {
@@ -214,7 +214,7 @@ on_call_closed(void *ctx, struct link *link, int error, const char *reason)
 static const struct link_hooks hooks = { .bytes = on_bytes,
                                          .closed = on_call_closed };
 
-/* Whether tls-replication is on. */
+/* Returns whether tls-replication is on. */
 static bool
 uses_tls(const struct loop0 *loop0)
 {

@@ -18,29 +18,31 @@ struct link;
 struct link_hooks;
 struct loop0;
 
-/* Dials another server as replicas do (tls-replication); and logs in there, if
- * masterauth is set: *ret_logs_in, then the first reply is to AUTH. False: no
- * memory; close the link. */
+/* colleague_dial() dials another server as replicas do (tls-replication).
+ * colleague_login() logs in there if masterauth is set: then *ret_logs_in is
+ * set, and the first reply is to AUTH. False: there is no memory; close the
+ * link. */
 struct link *colleague_dial(const struct loop0 *loop0, const char *host,
                             unsigned port, unsigned timeout_ms,
                             const struct link_hooks *link_hooks, void *ctx);
 MUST_CHECK bool colleague_login(const struct loop0 *loop0, struct link *link,
                                 bool *ret_logs_in);
 
-/* answer: borrowed for the call; NULL: there was none, and reason says why. */
+/* Called with the answer, borrowed for the call; NULL: there was none, and
+ * reason says why. */
 typedef void (*colleague_fn)(void *ctx, uint64_t number,
                              const struct answer *answer, const char *reason);
 
-/* Starts a timer on loop 0. */
+/* Makes them, and starts a timer on loop 0. */
 struct colleagues *colleagues_new(const struct loop0 *loop0, colleague_fn done,
                                   void *ctx);
 
-/* Ends all questions without calling done; before the loop ends. */
+/* Ends all questions without calling done; call it before the loop ends. */
 void colleagues_stop(struct colleagues *colleagues);
 void colleagues_free(struct colleagues *colleagues); /* NULL is fine */
 
-/* Asks. `done` is called within timeout_ms, and not before this returns.
- * command: in RESP, copied. */
+/* Asks a server. `done` is called within timeout_ms, and not before this
+ * returns. command: a command in RESP, which is copied. */
 void colleagues_ask(struct colleagues *colleagues, uint64_t number,
                     const char *host, unsigned port, struct slice command,
                     unsigned timeout_ms);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The neighbour answers in order, so a queue of what was asked tells the
- * replies apart. There is at most one look under way. A look that gets no
+ * The neighbour answers in order, so a queue of the questions assigns the
+ * replies to them. There is at most one look under way. A look that gets no
  * answer for long ends the link.
  */
 #include "dial/neighbour.h"
@@ -77,7 +77,7 @@ struct neighbour {
     enum question queue[QUEUE_MAX]; /* a ring */
     size_t queue_at, queue_count;
     uint64_t sent_ns;  /* of the look under way; 0: none */
-    uint64_t asked_ms; /* likewise, by the run clock */
+    uint64_t asked_ms; /* the same by the run clock */
     uint64_t settings_ns;
 
     struct cluster_settings settings, asked; /* in force; being read */
@@ -318,7 +318,7 @@ settings_equal(const struct cluster_settings *a,
            strcmp(a->shard_id, b->shard_id) == 0;
 }
 
-/* The last of the settings: takes them over. */
+/* Reads the last one of the settings, and takes them over. */
 static void
 take_shard(struct neighbour *neighbour, const struct answer *answer)
 {

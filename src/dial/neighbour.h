@@ -3,8 +3,8 @@
  * Looks at the neighbour, the cluster node of sidecar-of: one link, on which it
  * logs in and then asks, every sidecar-poll-ms, for CLUSTER NODES, INFO and
  * MYID in one transaction, which is one consistent view. From time to time it
- * asks for the options of the neighbour that bind this server too. A link that
- * ends is dialled again. On loop 0; the hooks are called from there.
+ * asks for those options of the neighbour that this server must follow, too. A
+ * link that ends is dialled again. On loop 0; the hooks are called from there.
  */
 #pragma once
 
@@ -13,11 +13,11 @@
 struct loop0;
 struct neighbour;
 
-/* The result of one look; times are of CLOCK_BOOTTIME. */
+/* The result of one look; the times are of CLOCK_BOOTTIME. */
 struct neighbour_poll {
     uint64_t sent_ns, heard_ns;
-    /* The hook owns it. NULL: the neighbour says the same as last time, or
-     * nothing good. */
+    /* The hook owns it. NULL: the neighbour's answer is the same as last time,
+     * or no good one. */
     struct topology *topology;
     bool failed; /* it answered with an error or not at all */
     bool gone;   /* the connection ended, or was refused */
@@ -32,7 +32,7 @@ struct neighbour_hooks {
     void *ctx;
 };
 
-/* Where the neighbour is. */
+/* The address of the neighbour. */
 struct neighbour_address {
     char host[TOPOLOGY_HOST_MAX]; /* or the path of a unix socket */
     unsigned port;                /* 0: it is a path */
@@ -47,14 +47,15 @@ struct neighbour *neighbour_new(const struct loop0 *loop0,
                                 const struct neighbour_hooks *hooks);
 void neighbour_free(struct neighbour *neighbour);
 
-/* Begins to dial; and closes the link and the timers, when the server stops. */
+/* neighbour_start() begins to dial. neighbour_stop() closes the link and the
+ * timers, when the server stops. */
 void neighbour_start(struct neighbour *neighbour);
 void neighbour_stop(struct neighbour *neighbour);
 
-/* The next look brings the topology, whether or not it has changed. */
+/* Makes the next look bring the topology, even if it has not changed. */
 void neighbour_forget(struct neighbour *neighbour);
 
-/* Looks now, if no look is under way. */
+/* Makes a look now, if none is under way. */
 void neighbour_hurry(struct neighbour *neighbour);
 
 /* Returns whether the last look was answered well. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A log names a secret where a keyed filter is created, and where one comes
- * whole.
+ * A log names a secret where a keyed filter is created, and where a whole keyed
+ * filter arrives.
  */
 #include "dial/secrets.h"
 
@@ -66,7 +66,8 @@ secrets_reload(struct persist *persist)
 
 /* ---- what a group needs -------------------------------------------------- */
 
-/* Most groups have none of these words. */
+/* Returns whether a group may need a secret: most groups have none of these
+ * words. */
 static bool
 may_need(struct slice commands)
 {

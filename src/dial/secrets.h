@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The hash secrets that this server lacks, of primaries and of servers that it
- * claims slots from. Loop 0.
+ * Gets the hash secrets that this server lacks from primaries and from servers
+ * whose slots it claims. Loop 0.
  */
 #pragma once
 
@@ -9,13 +9,13 @@
 
 struct persist;
 
-/* The hooks of both kinds of link. */
+/* The hooks of both kinds of link (struct replica_hooks). */
 bool secrets_wants(uint64_t fingerprint);
 enum replica_learned secrets_learn(struct persist *persist,
                                    uint64_t fingerprint, const char *digits);
 
-/* Returns whether a group of a log needs a secret that is not here: nothing of
- * it may be executed then. Says which one. */
+/* Returns whether a group of a log needs a secret that is not here; if so, no
+ * command of it may be executed. Writes which secret it is. */
 bool secrets_are_missing(struct slice commands, char *ret_reason,
                          size_t reason_size);
 

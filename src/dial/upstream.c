@@ -216,7 +216,7 @@ upstream_poll(struct upstream *up, char *ret_reason, size_t reason_size)
     enum transfer_state state =
         transfer_poll(up->transfer, ret_reason, reason_size);
 
-    /* Else further bytes fail it. */
+    /* Before the last byte it is not loaded: further bytes may make it fail. */
     return state == TRANSFER_LOADED && !up->complete ? TRANSFER_RUNS : state;
 }
 

@@ -18,20 +18,20 @@ struct replica;
 struct upstream {
     const struct loop0 *loop0;
     struct replica *replica;
-    unsigned keepalive_s; /* options in force */
+    unsigned keepalive_s; /* the options in force */
     bool uses_tls;
     struct link *link;        /* NULL: none */
-    uint64_t number;          /* the state machine's name of it */
+    uint64_t number;          /* the state machine's number of the link */
     uint64_t id;              /* for CLIENT LIST */
-    unsigned secrets_lacking; /* of those that the server has */
-    bool waits_for_room;      /* in the journal or the transfer, or for clients'
-                                 turn on the loop */
-    struct wire_answer arriving; /* the state that the snapshot is to be */
-    struct transfer *transfer;   /* NULL: none is loaded */
+    unsigned secrets_lacking; /* of the server's: missing here */
+    bool waits_for_room; /* it waits for room in the journal or the transfer, or
+                            for the turn of clients on the loop */
+    struct wire_answer arriving; /* the state that the snapshot must have */
+    struct transfer *transfer;   /* NULL: no snapshot is loaded */
     bool complete;               /* the snapshot's last byte has come */
     /* Called when the state machine has handled an event of the link. */
     void (*moved)(void *ctx);
-    void (*poke)(void *ctx); /* has loop 0 look at the transfer; any thread */
+    void (*poke)(void *ctx); /* makes loop 0 look at the transfer; any thread */
     void *ctx;
 };
 
@@ -47,14 +47,14 @@ bool upstream_wants(void *ctx, uint64_t fingerprint);
 enum replica_learned upstream_learn(void *ctx, uint64_t fingerprint,
                                     const char *digits);
 
-/* In the other hooks: the owner. */
+/* Returns the owner, for the other hooks. */
 static inline void *
 upstream_owner(void *ctx)
 {
     return ((const struct upstream *)ctx)->ctx;
 }
 
-/* Closes the link, which the state machine then takes as lost. */
+/* Closes the link, which the state machine then treats as lost. */
 void upstream_kill(struct upstream *up, const char *reason);
 
 /* Returns REPLICA_APPLIED if the group may be executed now, or why not. */
@@ -62,17 +62,18 @@ enum replica_applied upstream_takes(struct upstream *up,
                                     const struct wire_piece *group,
                                     char *ret_reason, size_t reason_size);
 
-/* Starts the thread that loads what arrives, in the place of another one.
- * part: what it is limited to, or NULL; copy gets all bytes. False: no memory
- * or no thread. */
+/* Starts a transfer of what arrives, and drops an earlier one. part: what the
+ * snapshot is limited to, or NULL; copy gets all bytes. False: no memory or no
+ * thread. */
 bool upstream_load(struct upstream *up, const struct walk_part *part,
                    const struct transfer_copy *copy, char *ret_reason,
                    size_t reason_size);
 
-/* The options of a keyspace in the place of ours. */
+/* Returns the options of a keyspace that may replace ours. */
 struct keyspace_options upstream_keyspace(const struct upstream *up);
 
-/* Returns the state of a transfer, LOADED only if its last byte has come. */
+/* Returns the state of the transfer; it is LOADED only if the last byte has
+ * come. */
 enum transfer_state upstream_poll(struct upstream *up, char *ret_reason,
                                   size_t reason_size);
 
@@ -81,5 +82,6 @@ struct keyspace *upstream_take(struct upstream *up,
                                struct snapshot_stamp *ret_stamp);
 void upstream_drop(struct upstream *up);
 
-/* Goes on with bytes or a group that had no room, if there is some now. */
+/* Continues with bytes or a group for which there was no room, if there is room
+ * now. */
 void upstream_look_for_room(struct upstream *up);

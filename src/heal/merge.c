@@ -257,7 +257,7 @@ store(void *ctx)
 
 /* ---- what the thread has done -------------------------------------------- */
 
-/* No file is left to offer, or none can be read now. */
+/* Ends the offers: no file is left, or none can be read now. */
 static void
 end_offers(struct merge *merge, uint64_t retry_ms)
 {
@@ -463,7 +463,7 @@ job_done(struct merge *merge, enum job job)
 
 /* ---- all of it ----------------------------------------------------------- */
 
-/* Finds the primary to ask: the one that we follow, once our data is its. */
+/* Finds the primary to ask: the one that we follow, once we have its data. */
 static void
 aim(struct merge *merge)
 {

@@ -29,19 +29,21 @@ struct merge *merge_new(const struct merge_roles *roles);
 void merge_set_options(struct merge *merge,
                        const struct merge_options *options);
 
-/* Closes the link, and waits for the thread; no save is lost by that, as the
+/* Closes the link, and waits for the thread; no save is lost by that, since the
  * data is not replaced before the save has ended. */
 void merge_stop(struct merge *merge);
 void merge_free(struct merge *merge); /* NULL is fine */
 
 /* Begins to save the part of our log that a primary with this answer lacks, if
- * there is one and it is not saved yet. Returns whether a save runs: then our
- * data must stay until merge_needs_data returns false. */
+ * there is such a part and it is not saved yet. Returns whether a save runs:
+ * then our data must stay until merge_needs_data returns false. */
 bool merge_begin(struct merge *merge, const struct wire_answer *answer);
 bool merge_needs_data(const struct merge *merge);
 
-/* Goes on; when the thread may have finished something, and at each tick. */
+/* Does what is due. Call it when the thread may have finished something, and in
+ * each tick. */
 void merge_look(struct merge *merge);
 
-/* Dir was lost, and is another one now: writes the heal files again. */
+/* Writes the heal files again, since dir was lost and is another directory now.
+ */
 void merge_write_again(struct merge *merge);

@@ -216,7 +216,7 @@ on_aside(void *ctx, uint32_t db, const struct slice *argv, size_t argc,
     put_command(&writer->aside, argv, argc);
     if (writer->aside_bytes + writer->aside.len - before >
         writer->log->quarantine_max) {
-        writer->aside.len = before; /* it is full */
+        writer->aside.len = before; /* the group is full */
         writer->log->lost += changes;
         return true;
     }
@@ -281,7 +281,7 @@ unmap_journal(struct merge_log *log)
 }
 
 /* Reads which increments have our part of the log: those of the manifest, and
- * those that rewrites have kept. What comes before them is lost. */
+ * those that rewrites have kept. The log before them is lost. */
 static int
 load_manifest(struct merge_log *log, int journal_fd)
 {
@@ -325,7 +325,7 @@ first_sequence(const struct merge_log *log)
     return log->manifest->sequence;
 }
 
-/* ENODATA: a rewrite has just removed a file. */
+/* Maps the increments. ENODATA: a rewrite has just removed a file. */
 static int
 map_journal(struct merge_log *log)
 {

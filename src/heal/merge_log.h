@@ -15,31 +15,31 @@ struct merge_held;
 struct merge_log {
     /* Set by the owner: */
     const char *dir;
-    char history[HISTORY_ID_CHARS + 1]; /* of our log */
-    uint64_t position, end;             /* the part of it */
-    uint64_t key;                       /* of its seals */
+    char history[HISTORY_ID_CHARS + 1]; /* history of our log */
+    uint64_t position, end;             /* the part of the log */
+    uint64_t key;                       /* key of its seals */
     struct slice *slices; /* its bytes; NULL: read them from the journal */
     size_t count;
-    char *journal_dir;       /* its path */
-    bool skips_kept;         /* what rewrites have kept cannot be used */
-    uint64_t quarantine_max; /* of all quarantine files */
-    struct merge_held *held; /* gets the heal file */
+    char *journal_dir; /* its path */
+    bool skips_kept;   /* increments that rewrites have kept cannot be used */
+    uint64_t quarantine_max; /* limit of all quarantine files */
+    struct merge_held *held; /* keeps the heal file open */
     /* Results: */
     int error; /* errno */
     struct merge_sift *sift;
-    uint64_t offered;           /* items in the heal file */
-    uint64_t heal_bytes;        /* of it; 0: nothing is offered */
+    uint64_t offered;    /* items in the heal file */
+    uint64_t heal_bytes; /* bytes of the heal file; 0: nothing is offered */
     uint64_t quarantined, lost; /* changes */
-    uint64_t missing; /* bytes at the begin of the part that no file has */
-    /* merge_log.c's: */
+    uint64_t missing; /* bytes at the beginning of the part that no file has */
+    /* Used by merge_log.c only: */
     int raw_fd;
     struct slice raw;
     struct manifest *manifest;
-    struct verify_file *files; /* of the journal */
+    struct verify_file *files; /* files of the journal */
 };
 
 /* Reads the part of the log and collects its names in save->sift. Afterwards
- * the slices are not used any more. */
+ * the slices are no longer used. */
 void merge_log_collect(void *arg);
 
 /* Writes and syncs the files, once the names have their incarnations. */

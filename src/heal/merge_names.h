@@ -25,14 +25,14 @@ enum { MERGE_NAME_MAX = 160 };
 void merge_names_heal(const char *history, uint64_t position, char *ret_name);
 void merge_names_quarantine(const char *history, uint64_t position,
                             char *ret_name);
-/* The file of refusals of this heal file. */
+/* Writes the name of the file of refusals that belongs to this heal file. */
 void merge_names_refused(const char *heal, char *ret_name);
 
 bool merge_names_is_heal(const char *name);
-/* Whether an interrupted save has left it. */
+/* Returns whether an interrupted save has left a file of this name. */
 bool merge_names_is_unfinished(const char *name);
 
 uint64_t merge_names_bytes(int dir_fd, const char *name);
 
-/* Returns how many bytes the quarantine files have, but for one of them. */
+/* Returns how many bytes the quarantine files have, without the file `but`. */
 uint64_t merge_names_quarantined(int dir_fd, const char *but);

@@ -74,7 +74,8 @@ lend(struct merge_save *save)
     return true;
 }
 
-/* Has the journal give the bytes. False: there is none. */
+/* Makes the thread read the bytes from the journal. False: there is no journal.
+ */
 static bool
 use_journal(struct merge_save *save, const char *name)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The saving side of a merge (merge.h): finds the part of our log that the
- * primary lacks, has the thread collect its names, looks up their incarnations,
- * and has the thread write the files. The part comes from the backlog; or from
- * the journal, if this server has restarted since. Loop 0.
+ * primary lacks, lets the thread collect its names, looks up their
+ * incarnations, and lets the thread write the files. The part comes from the
+ * backlog; or from the journal, if this server has restarted since. Loop 0.
  *
  *   NONE -> COLLECT -> COLLECTS -> RESOLVES -> WRITE -> WRITES -> NONE
  *           COLLECT: until the thread is free; again if the journal's writer is
@@ -20,27 +20,27 @@ struct merge_state;
 struct primary;
 struct replica;
 
-/* What a merge has from the roles of its server. Stays; loop 0 changes what the
- * last pointers name. */
+/* What a merge gets from the room roles. The struct stays; loop 0 changes what
+ * its last pointers point to. */
 struct merge_roles {
     const struct loop0 *loop0;
     struct backlog *backlog;
     struct merge_state *state;
     const struct primary *primary;
     struct replica *replica;
-    const uint64_t *key;      /* of the seals */
-    const uint64_t *epoch;    /* of the role that the links follow */
-    const bool *has_replicas; /* as the role file says */
+    const uint64_t *key;      /* key of the seals */
+    const uint64_t *epoch;    /* epoch of the role that the links follow */
+    const bool *has_replicas; /* whether it had replicas, by the role file */
     /* Seals the backlog up to the end of the log. Loop 0. */
     void (*seal)(void *ctx);
-    /* Loop 0 should call merge_look soon. Any thread. */
+    /* Makes loop 0 call merge_look soon. Any thread. */
     void (*poke)(void *ctx);
     void *ctx;
 };
 
 struct merge_options {
     bool on;
-    const char *dir;     /* of the data; stays */
+    const char *dir;     /* the data directory; stays valid */
     const char *journal; /* the name of its directory in dir; NULL: it is off */
     uint64_t quarantine_max, timeout_ms;
 };
@@ -54,16 +54,17 @@ enum merge_save_stage {
     MERGE_SAVE_WRITES
 };
 
-/* Embedded in struct merge; merge_save.c's. */
+/* Embedded in struct merge; only merge_save.c uses it. */
 struct merge_save {
     const struct merge_roles *roles;
     struct merge_held *held;
     enum merge_save_stage stage;
     struct merge_log log;
-    bool lent;       /* the backlog, to the thread */
-    size_t resolved; /* names */
+    bool lent;       /* the backlog is lent to the thread */
+    size_t resolved; /* names that are looked up */
     uint64_t give_up_ms, again_ms;
-    /* The part of which log was saved last, or found to be lost. */
+    /* The log of which a part was last saved, or found to be lost, and the end
+     * of that part. */
     char history[HISTORY_ID_CHARS + 1];
     uint64_t end;
 };
@@ -74,15 +75,17 @@ bool merge_save_begin(struct merge_save *save,
                       const struct merge_options *options,
                       const struct wire_answer *answer);
 
-/* Returns what the thread has to do now with save->log; NULL: nothing. */
+/* Returns the function that the thread must now call with save->log; NULL:
+ * none. */
 typedef void (*merge_save_fn)(void *log);
 merge_save_fn merge_save_job(struct merge_save *save);
 
-/* The thread has done it. Returns how many bytes are to be offered. */
+/* Continues after the thread has called it. Returns how many bytes must be
+ * offered. */
 uint64_t merge_save_done(struct merge_save *save);
 
-/* Looks up some names, if that is due. */
+/* Looks up some incarnations, if that is due. */
 void merge_save_look(struct merge_save *save);
 
-/* After the thread has ended. */
+/* Frees it. Call it after the thread has ended. */
 void merge_save_end(struct merge_save *save);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The figure starts with what earlier lives have lost; a reset of counters
- * forgets that, with the next loss.
+ * The figure begins with the losses of earlier runs of the server. After a
+ * reset of counters, these are forgotten with the next loss.
  */
 #include "heal/merge_state.h"
 
@@ -62,7 +62,7 @@ take_number(struct slice *line, uint64_t *ret_number)
     return slice_next_word(line, &word) && slice_to_u64(word, ret_number);
 }
 
-/* The file has our checksum, so it has our form. */
+/* Parses the file. It has our checksum, so it has our form. */
 static void
 parse(struct slice text, uint64_t *ret_lost, struct history *ret_history)
 {

@@ -7,7 +7,7 @@
  *   bloomery-merge 1
  *   lost <bytes>               of all merges so far
  *   history <id>               of the log
- *   past <id> <position>       newest first: up to where it is an earlier one
+ *   past <id> <position>       newest first: it ends at this position
  *   checksum <16 hex digits>   XXH3-64 of all lines before it
  *
  * A file that is damaged counts as missing. Loop 0.
@@ -26,10 +26,11 @@ struct service;
 struct merge_state {
     const struct service *service;
     struct kept_file *file;
-    struct history history; /* as the file was given it last */
+    struct history history; /* the history that the file was last given */
 };
 
-/* Reads the file, before the loops run; close writes what is not written. */
+/* merge_state_open() reads the file, before the loops run. merge_state_close()
+ * writes what is not written yet. */
 void merge_state_open(struct merge_state *state, const struct service *service);
 void merge_state_close(struct merge_state *state);
 
@@ -43,5 +44,5 @@ void merge_state_history(const struct merge_state *state,
 /* Counts bytes of the log that a merge needed and does not find. */
 void merge_state_lose(struct merge_state *state, uint64_t bytes);
 
-/* Writes the file into another data directory. */
+/* Writes the file again, since the data directory is another one now. */
 void merge_state_write_again(struct merge_state *state);

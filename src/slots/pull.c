@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The begin of a pull, its end, and what it has done so far.
+ * The beginning of a pull, its end, and its counts.
  */
 #include "slots/pull.h"
 
@@ -205,16 +205,17 @@ pull_until(struct pull *pull, const char *history, uint64_t position)
     pull->roles.poke(pull->roles.ctx);
 }
 
-/* Whether everything up to the fence is executed here. A snapshot of a later
- * position has it all, too. */
+/* Returns whether everything up to the fence is executed here. A snapshot of a
+ * later position has it all, too. */
 static bool
 has_reached_fence(const struct pull *pull)
 {
     return pull->fenced && pull->follows && pull->position >= pull->until;
 }
 
-/* What the source's log has of these slots behind the fence is not about the
- * data that was taken over: the source deletes its copy, for example. */
+/* Stops reading the source's log. Behind the fence, commands on these slots are
+ * not about the data that was taken over: the source deletes its copy, for
+ * example. */
 static void
 stop_following(struct pull *pull)
 {

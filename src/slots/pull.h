@@ -9,8 +9,8 @@
  *
  * A lost link, a log that does not fit, or a lack of memory lead back to
  * CONNECTS, and to a fresh snapshot: what was adopted before stays until the
- * next snapshot replaces it, and no client may be served it. Only writes of the
- * pull may touch these slots here meanwhile. Loop 0, unless a line says
+ * next snapshot replaces it, and no client may be served it. Meanwhile only
+ * writes of the pull may touch these slots here. Loop 0, unless a line says
  * otherwise.
  */
 #pragma once
@@ -19,7 +19,7 @@
 
 struct pull;
 
-/* What to take over: slots, from the server at host:port. */
+/* What a pull takes over: these slots, from the server at host:port. */
 struct pull_source {
     const struct slot_set *slots;
     const char *host;
@@ -27,25 +27,26 @@ struct pull_source {
 };
 
 /* Begins to take slots over from a server to which it logs in as replicas do
- * (masteruser, masterauth, tls-replication), and gives up the pull before. A
- * drop of these slots (slot_drop_begin) ends. False: this server is a replica,
- * or its hashes have no slots; ret_reason says which. */
+ * (masteruser, masterauth, tls-replication), and gives up an earlier pull. Ends
+ * a drop of these slots (slot_drop_begin). False: this server is a replica, or
+ * its hashes have no slots; ret_reason says which. */
 bool pull_begin(struct pull *pull, const struct pull_source *source,
                 const struct pull_hooks *hooks, char *ret_reason,
                 size_t reason_size);
 
-/* The source has fenced the slots at this position of its log: they are here
- * when everything up to there is executed. Nothing if there is no pull. */
+/* Says that the source has fenced the slots at this position of its log: the
+ * slots are here when everything up to there is executed. Does nothing if there
+ * is no pull. */
 void pull_until(struct pull *pull, const char *history, uint64_t position);
 
-/* Gives the pull up, if there is one, without `ended`. What was adopted stays.
- */
+/* Gives the pull up, if there is one, without calling the hook `ended`. What
+ * was adopted stays. */
 void pull_cancel(struct pull *pull);
 
-/* Returns the slots of the pull; none if there is none. */
+/* Returns the slots of the pull; the empty set if there is no pull. */
 void pull_slots(const struct pull *pull, struct slot_set *ret_slots);
 
-/* False: there is no pull. */
+/* Shows how far the pull is. False: there is no pull. */
 bool pull_show(const struct pull *pull, struct pull_progress *ret_progress);
 const struct pull_counts *pull_counted(const struct pull *pull);
 const char *pull_state_name(enum pull_state state);
@@ -56,19 +57,19 @@ void pull_free(struct pull *pull);
 /* Tries again soon, since there is a new hash secret. */
 void pull_hurry(struct pull *pull);
 
-/* Goes on with what is due: loaded data, adoption, the cut-over. */
+/* Does what is due: adopts loaded data, executes the log, cuts over. */
 void pull_look(struct pull *pull);
 
 /* Looks at the clock; before pull_look. */
 void pull_tick(struct pull *pull);
 
-/* Ends it without its hook. */
+/* Ends the pull without its hook, when the server stops. */
 void pull_stop(struct pull *pull);
 
-/* All data here was replaced: it begins anew. */
+/* Begins the pull anew, since all data here was replaced. */
 void pull_begin_anew(struct pull *pull, const char *reason);
 
-/* Reads the options in force. Inside the gate. */
+/* Sets the options in force. Inside the gate. */
 struct replica_options;
 struct upstream;
 void pull_set_options(struct pull *pull, const struct replica_options *options,

@@ -15,13 +15,14 @@
 struct adoption;
 struct inject;
 
-/* Owns FRESH from now on; the reaper of `ks` frees it. */
+/* Begins an adoption, which owns FRESH from now on; the reaper of `ks` frees
+ * it. */
 struct adoption *adoption_new(struct keyspace *fresh, struct keyspace *ks,
                               struct inject *inject,
                               const struct slot_set *slots);
 void adoption_free(struct adoption *adoption);
 
-/* Works for about so long. Inside a section of the gate, with room in the
+/* Works for about budget_ns. Inside a section of the gate, with room in the
  * journal. FAILED: what was adopted stays, and the next attempt replaces it. */
 enum adoption_state { ADOPTION_RUNS, ADOPTION_DONE, ADOPTION_FAILED };
 enum adoption_state adoption_step(struct adoption *adoption, uint64_t budget_ns,

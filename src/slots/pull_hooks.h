@@ -13,32 +13,32 @@
 struct loop0;
 struct slot_drop;
 
-/* What a pull has from its server. */
+/* What a pull gets from its owner. */
 struct pull_roles {
     const struct loop0 *loop0;
     struct slot_drop *drop;
-    atomic_bool *settles;    /* the pull waits for the journal; it stores it */
+    atomic_bool *settles; /* set by the pull while it waits for the journal */
     void (*poke)(void *ctx); /* loop 0 should call pull_look soon; any thread */
     void *ctx;
 };
 
 struct pull_hooks {
-    /* The pull has ended. good: everything up to the position of pull_until was
-     * executed here, and is as safe as appendfsync makes replies (with
-     * `always`, on the disk). Otherwise `reason` says why it was given up: a
-     * part of the keys may be here. Called from loop 0, never from inside these
-     * functions. */
+    /* Called when the pull has ended. good: everything up to the position of
+     * pull_until was executed here, and is as safe as appendfsync makes replies
+     * (with `always`, on the disk). Otherwise `reason` says why it was given
+     * up: a part of the keys may be here. Called from loop 0, never from inside
+     * these functions. */
     void (*ended)(void *ctx, bool good, const char *reason);
     void *ctx;
 };
 
 enum pull_state {
     PULL_QUEUED,   /* begins with loop 0's next look */
-    PULL_CONNECTS, /* or waits to try again: see reason */
+    PULL_CONNECTS, /* connects, or waits to try again: see reason */
     PULL_LOADS,    /* the snapshot arrives */
     PULL_ADOPTS,   /* its keys become ours */
-    PULL_FOLLOWS,  /* executes the source's log as it comes */
-    PULL_SETTLES   /* has executed all, and waits for our journal */
+    PULL_FOLLOWS,  /* it executes the source's log as that comes */
+    PULL_SETTLES   /* it has executed everything, and waits for our journal */
 };
 
 struct pull_progress {
@@ -47,19 +47,19 @@ struct pull_progress {
     char host[ROLE_HOST_MAX];
     unsigned port;
     uint64_t age_ms;      /* since it left QUEUED; 0: it has not */
-    uint64_t keys, bytes; /* adopted, or while it LOADS, received */
-    unsigned attempts;    /* connections that led to a snapshot */
-    bool cut;             /* the last one has ended, and its snapshot loads */
-    /* FOLLOWS: of the source's log, what was executed; what has come and waits;
-     * and how old the last group was when it was executed, by the clocks of
-     * both servers. */
+    uint64_t keys, bytes; /* adopted; in PULL_LOADS, received */
+    unsigned attempts;    /* connections that have led to a snapshot */
+    bool cut; /* the last connection has ended, while its snapshot is loaded */
+    /* In PULL_FOLLOWS: the executed position of the source's log; the bytes
+     * that have come and wait; and how old the last group was when it was
+     * executed, by the clocks of both servers. */
     uint64_t position, lag_bytes, lag_ms;
     char reason[STATUS_TEXT_MAX]; /* why there is no link; "": not known */
 };
 
-/* Of all pulls since the start. */
+/* Counts of all pulls since the start. */
 struct pull_counts {
     uint64_t done, failed;
     uint64_t cutover_us;       /* from the last pull_until to the end */
-    char why[STATUS_TEXT_MAX]; /* the last one failed */
+    char why[STATUS_TEXT_MAX]; /* why the last failed one failed */
 };

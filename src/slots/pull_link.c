@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The snapshot and the log of the server that a pull takes its slots from.
+ * Reads the snapshot and the log of the server from which a pull takes its
+ * slots.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -20,9 +21,8 @@
 
 enum { SLICE_NS = 500000 /* of adoption, between turns of loop 0 */ };
 
-/* Whether the pull may write. Inside the gate: a replica's log is its
- * primary's.
- */
+/* Returns whether the pull may write. Inside the gate: a replica's log is its
+ * primary's. */
 static bool
 may_write(const struct pull *pull)
 {
@@ -80,7 +80,7 @@ apply(void *ctx, const struct wire_piece *group, char *ret_reason,
     }
     applied = REPLICA_LATER;
     gate_enter(gate, 0);
-    if (may_write(pull)) { /* else the pull ends soon */
+    if (may_write(pull)) { /* otherwise the pull ends soon */
         applied = pull_log_group(pull->log, group->value, pull->position,
                                  group->sequence, ret_reason, reason_size)
                       ? REPLICA_APPLIED
@@ -149,7 +149,7 @@ fail_load(struct pull *pull, const char *reason)
     replica_loaded(pull->replica, false, reason, run_clock_ms());
 }
 
-/* The snapshot is loaded: its keys are to become ours. */
+/* Begins to adopt the keys of the snapshot, which is loaded. */
 static void
 begin_adoption(struct pull *pull)
 {

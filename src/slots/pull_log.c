@@ -17,7 +17,7 @@ struct pull_log {
     struct walk_part part;
     struct excerpt *excerpt;
     struct logged_reader reader;
-    /* Of the group: */
+    /* About the present group: */
     uint64_t db;
     char *reason;
     size_t reason_size;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Executes what the log of another server says of the slots that we take over.
- * Commands on other keys are skipped. MULTI and EXEC are skipped, too: nobody
- * is served these slots yet, and no cut lies inside a group. FLUSHALL and
- * FLUSHDB delete the keys of the slots here. A command on keys of which only
- * some are of the slots, or SWAPDB, cannot be executed: the pull begins anew.
- * Loop 0.
+ * Executes what the log of another server says about the slots that we take
+ * over. Commands on other keys are skipped. MULTI and EXEC are skipped, too: no
+ * client is served these slots yet, and the cut-over never lies inside a group.
+ * FLUSHALL and FLUSHDB delete the keys of the slots here. SWAPDB, and a command
+ * whose keys are only partly of the slots, cannot be executed: then the pull
+ * begins anew. Loop 0.
  */
 #pragma once
 
@@ -25,7 +25,8 @@ struct pull_log *pull_log_new(struct inject *inject, struct keyspace *ks,
 void pull_log_free(struct pull_log *log);
 
 /* Executes a group that begins at this position. Inside a section of the gate,
- * with room in the journal. On false a part of it may have been executed. */
+ * with room in the journal. If it returns false, a part of the group may have
+ * been executed. */
 bool pull_log_group(struct pull_log *log, struct slice commands,
                     uint64_t position, uint64_t sequence, char *ret_reason,
                     size_t reason_size);

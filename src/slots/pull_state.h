@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The state of the pull, which its files share: pull.c has its begin, its end
- * and the cut-over, pull_link.c the source's snapshot and log. Loop 0.
+ * The state of the pull, which its files share: pull.c has the beginning, the
+ * end and the cut-over, pull_link.c the source's snapshot and log. Loop 0.
  */
 #pragma once
 
@@ -19,14 +19,15 @@ struct adoption;
 struct inject;
 struct pull_log;
 
-/* NOLINTNEXTLINE(*Padding): in the order of its uses, and there is one. */
+/* NOLINTNEXTLINE(*Padding): the fields are in the order of use, and there is
+ * one. */
 struct pull {
     struct pull_roles roles;
     struct inject *inject;
     struct replica *replica;
     struct pull_counts counts;
-    uint64_t id;        /* of the last one, for the log */
-    uint64_t fenced_ns; /* when pull_until was called last */
+    uint64_t id;        /* number of the last pull, for the log */
+    uint64_t fenced_ns; /* when pull_until was last called */
 
     bool wanted; /* there is a pull: */
     struct slot_set claimed;
@@ -40,24 +41,25 @@ struct pull {
     bool runs; /* it has begun: */
     uint64_t began_ms;
     struct upstream up;
-    struct slot_set slots; /* whose keys it may change here */
+    struct slot_set slots; /* the slots whose keys it may change here */
     struct walk_part part;
     struct adoption *adoption;
-    struct snapshot_stamp stamp; /* of what is adopted */
-    bool follows;                /* the snapshot is in place */
+    struct snapshot_stamp stamp; /* of the snapshot that is adopted */
+    bool follows; /* the snapshot is adopted, and the log is executed */
     struct pull_log *log;
     uint64_t position, sequence;
-    uint64_t durable_at; /* our position at the fence; 0: it is not reached */
+    uint64_t durable_at; /* our position when the fence was reached; 0: it is
+                            not reached */
     uint64_t keys, bytes, lag_ms;
     unsigned attempts;
-    struct buf text; /* the slots, for the source */
+    struct buf text; /* the slots as text, for the source */
 };
 
 /* Begins and ends the link. */
 void pull_link_begin(struct pull *pull);
 void pull_link_end(struct pull *pull);
 
-/* Continues with a snapshot that has come, and its adoption. */
+/* Continues with a snapshot that has come, and with its adoption. */
 void pull_link_look(struct pull *pull);
 
 extern const struct replica_hooks pull_link_hooks;

@@ -16,18 +16,19 @@ struct slot_drop;
 
 /* Begins to delete all keys of these slots, in all databases; slots whose keys
  * are being deleted already are united with them. Only a primary deletes: a
- * server that follows another one has that one's keys, and drops none. Slots
- * that our node gains meanwhile keep their keys, too. */
+ * server that follows another one has the keys of that one, and deletes none.
+ * Slots that our node gains meanwhile keep their keys, too. */
 void slot_drop_begin(struct slot_drop *drop, const struct slot_set *slots);
 
-/* Ends that for these slots: their keys stay from now on. */
+/* Ends the deletion for these slots: the keys that are left stay. */
 void slot_drop_end(struct slot_drop *drop, const struct slot_set *slots);
 
-/* The slots whose keys may not all be deleted yet, and how many keys were. */
+/* Returns the slots whose keys may not all be deleted yet, and how many keys
+ * were deleted. */
 void slot_drop_describe(const struct slot_drop *drop,
                         struct slot_set *ret_slots, uint64_t *ret_deleted);
 
-/* poke: loop 0 should call slot_drop_look soon. */
+/* Makes a drop without slots. poke: makes loop 0 call slot_drop_look soon. */
 struct slot_drop *slot_drop_new(const struct loop0 *loop0,
                                 void (*poke)(void *ctx), void *ctx);
 void slot_drop_free(struct slot_drop *drop);
@@ -35,7 +36,8 @@ void slot_drop_free(struct slot_drop *drop);
 /* Deletes a slice, if that is due. */
 void slot_drop_look(struct slot_drop *drop);
 
-/* Its timer: before loop 0 runs; when the server stops; at loop 0's end. */
+/* Start the timer, before loop 0 runs; stop it, when the server stops; and
+ * close it, at loop 0's end. */
 void slot_drop_start(struct slot_drop *drop, uv_loop_t *uv);
 void slot_drop_stop(struct slot_drop *drop);
 void slot_drop_close(struct slot_drop *drop);

@@ -23,7 +23,7 @@ struct slot_figures {
     uint64_t deleted;
 };
 
-/* One pull at a time, and each is of a claim. */
+/* Describes the pull: there is one at a time, which belongs to a claim. */
 static void
 describe_pull(const struct pull_progress *pull, struct buf *text)
 {

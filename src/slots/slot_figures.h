@@ -10,11 +10,11 @@ struct service;
 struct slot_drop;
 struct slot_figures;
 
-/* Sets the service's slot_calls. */
+/* Makes the figures, and sets the service's slot_calls. */
 struct slot_figures *slot_figures_new(struct service *service,
                                       const struct pull *pull,
                                       const struct slot_drop *drop);
 void slot_figures_free(struct slot_figures *figures);
 
-/* Publishes. Loop 0. */
+/* Publishes the present figures. Loop 0. */
 void slot_figures_publish(struct slot_figures *figures);

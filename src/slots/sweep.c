@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A slice is read first, and its keys are deleted then: nothing may change a
- * stripe while it is scanned.
+ * A slice is read first, and then its keys are deleted, since nothing may
+ * change a stripe while it is scanned.
  */
 #include "slots/sweep.h"
 

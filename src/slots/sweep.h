@@ -11,25 +11,25 @@
 
 struct inject;
 
-/* The caller sets the first fields; all else begins with zeros. */
+/* The caller sets the first fields; all other fields begin with zeros. */
 struct sweep {
     struct inject *inject;
     struct keyspace *ks;
     const struct slot_set *slots;
     bool one_db; /* only this database: */
     uint32_t db;
-    const struct keyspace *keep; /* keys that are there stay; NULL: none */
+    const struct keyspace *keep; /* keys that this has, too, stay */
     uint64_t cursor;
     bool done;
     uint64_t deleted;
     struct buf found, commands; /* scratch */
 };
 
-/* Deletes what it finds in one slice (keyspace/slot_keys.h). Inside a section
- * of the gate, with room in the journal. False: a deletion failed. */
+/* Deletes the keys that it finds in one slice (keyspace/slot_keys.h). Inside a
+ * section of the gate, with room in the journal. False: a deletion failed. */
 bool sweep_step(struct sweep *sweep, char *ret_reason, size_t reason_size);
 void sweep_fini(struct sweep *sweep);
 
-/* Appends a key to a list, and takes the next one out of it. */
+/* Append a key to a list, and read the next one from it. */
 void sweep_note(struct buf *list, const struct key *key);
 bool sweep_next(const struct buf *list, size_t *at, struct key *ret_key);

@@ -9,15 +9,16 @@
 #include "cluster/sidecar_hooks.h"
 #include "proto/answers.h"
 
-/* Appends the command. own: the id of the node that asks. */
+/* Appends the command for a question. own: the id of our own node, which asks.
+ */
 void sidecar_asks_write(struct buf *out, const struct sidecar_ask *ask,
                         const char *own);
 
-/* Appends the command that asks what a server has of slots. */
+/* Appends the command that asks what a server has of these slots. */
 void sidecar_asks_count(struct buf *out, const struct slot_set *set);
 
-/* Reads the reply. holdings and granted are storage that the answer points to;
- * reason, of `size`, likewise. A reply that makes no sense counts as
+/* Reads the reply. holdings, granted, and reason, of `size` bytes, are storage
+ * for what the answer points to. A reply that makes no sense counts as
  * SIDECAR_SILENT. */
 struct sidecar_answer sidecar_asks_read(const struct answer *reply,
                                         struct holdings *holdings,

@@ -13,7 +13,7 @@ struct sidecar_inquiry {
     struct service *service;
     void (*poke)(void *ctx);
     void *ctx;
-    struct holdings *shown;    /* what the text says; loop 0 */
+    struct holdings *shown;    /* the holdings in the text; loop 0 */
     pthread_mutex_t mutex;     /* guards what follows */
     struct buf text;           /* of the holdings */
     uint64_t version;          /* of the text */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What other daemons ask of this one, on any loop: what it holds, which loop 0
- * has published, and fences, which wait for loop 0. One mutex, a leaf.
+ * Answers what other daemons ask this one, on any loop. What it holds is
+ * answered from what loop 0 has published; fences wait for loop 0. One mutex, a
+ * leaf.
  */
 #pragma once
 
@@ -10,20 +11,20 @@
 struct service;
 struct sidecar_inquiry;
 
-/* Sets the service's sidecar_calls. poke: has loop 0 look at orders; any thread
- * calls it. */
+/* Makes it, and sets the service's sidecar_calls. poke: makes loop 0 look at
+ * orders; any thread calls it. */
 struct sidecar_inquiry *sidecar_inquiry_new(struct service *service,
                                             void (*poke)(void *ctx), void *ctx);
 
-/* Refuses what waits. NULL is fine. */
+/* Frees it, and refuses the orders that wait. NULL is fine. */
 void sidecar_inquiry_free(struct sidecar_inquiry *inquiry);
 
-/* Publishes what is held, before any other daemon can learn that it changes.
- * Loop 0. */
+/* Publishes what this server holds, before any other daemon can learn about the
+ * change. Loop 0. */
 void sidecar_inquiry_publish(struct sidecar_inquiry *inquiry,
                              const struct holdings *holdings);
 
-/* Takes the next order, or NULL; and gives it back, with its answer. Loop 0. */
+/* Take the next order, or NULL, and give it back with its answer. Loop 0. */
 struct fence_order *sidecar_inquiry_take(struct sidecar_inquiry *inquiry);
 void sidecar_inquiry_answer(struct sidecar_inquiry *inquiry,
                             struct fence_order *order);

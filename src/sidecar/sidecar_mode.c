@@ -45,7 +45,8 @@ set_lease(struct sidecar_mode *mode, uint64_t until_ns)
     }
 }
 
-/* Other daemons may have served our slots since a lease has run out. */
+/* Notes that a lease has run out: since then other daemons may have served our
+ * slots. */
 static void
 note_lapse(struct sidecar_mode *mode, const struct neighbour_poll *poll)
 {
@@ -100,7 +101,7 @@ take_topology(struct sidecar_mode *mode, const struct neighbour_poll *poll)
 
 static void on_timer(uv_timer_t *timer);
 
-/* Has the timer of ticks run fast while something is under way. */
+/* Makes the timer of ticks run fast while something is under way. */
 static void
 set_pace(struct sidecar_mode *mode)
 {
@@ -369,7 +370,7 @@ read_file(const char *dir, struct holdings *holdings, char *reason)
     return good;
 }
 
-/* By the thread of the file. */
+/* Called by the thread of the file. */
 static void
 on_written(void *ctx)
 {
@@ -525,7 +526,7 @@ sidecar_mode_stop(struct sidecar_mode *mode)
         neighbour_stop(mode->neighbour);
         colleagues_stop(mode->colleagues);
         sidecar_word_stop(mode);
-        kept_file_free(mode->file); /* its thread pokes */
+        kept_file_free(mode->file); /* the file's thread pokes */
         mode->file = NULL;
         uv_close((uv_handle_t *)&mode->timer, NULL);
         uv_close((uv_handle_t *)&mode->poke, NULL);

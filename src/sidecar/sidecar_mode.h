@@ -20,34 +20,36 @@ struct sidecar_mode;
 enum { SIDECAR_MODE_REASON_MAX = 512 };
 
 /* Prepares the mode if sidecar-of is set: before the keyspace is made, since
- * hashes of keys then have their slots. *ret_mode stays NULL without
- * sidecar-of, and then all others do nothing. False: an option is malformed. */
+ * hashes of keys then have their slots. Without sidecar-of *ret_mode stays
+ * NULL, and then all other functions do nothing. False: an option is malformed.
+ */
 bool sidecar_mode_init(const struct loop0 *loop0, struct replication *r,
                        struct sidecar_mode **ret_mode,
                        char ret_reason[SIDECAR_MODE_REASON_MAX]);
 void sidecar_mode_fini(struct sidecar_mode *mode);
 
-/* Whether these options are good, but for those that are read at a start only.
- * If not, says why. */
+/* Returns whether these options are good, without those that are read only at a
+ * start. If not, writes the reason. */
 bool sidecar_mode_allows(const struct conf *conf, char *ret_reason,
                          size_t reason_size);
 
-/* Has loop 0 read options that have changed. Under the raised gate. */
+/* Makes loop 0 read options that have changed. Under the raised gate. */
 void sidecar_mode_apply_conf(struct sidecar_mode *mode);
 
-/* Reads what this server held before. Before the loops run; the data directory
- * is locked. False: the reason was logged. */
+/* Reads what this server held before. Call it before the loops run, when the
+ * data directory is locked. False: the reason was logged. */
 bool sidecar_mode_open(struct sidecar_mode *mode);
 
-/* Writes the file into another data directory, which has the data. */
+/* Writes the file again, since the data directory is another one now, and has
+ * the data. */
 void sidecar_mode_write_again(struct sidecar_mode *mode);
 
-/* The journal has written or synced something. Any thread. */
+/* Notes that the journal has written or synced something. Any thread. */
 void sidecar_mode_moved(struct sidecar_mode *mode);
 
 void sidecar_mode_start(struct sidecar_mode *mode);
 void sidecar_mode_stop(struct sidecar_mode *mode);
 
-/* Writes what is not written yet. Its thread wakes the loops, so call it before
- * they are freed. */
+/* Writes the file if its newest text is not written yet. Its thread wakes the
+ * loops, so call it before they are freed. */
 void sidecar_mode_close(struct sidecar_mode *mode);

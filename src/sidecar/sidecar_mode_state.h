@@ -27,32 +27,32 @@ struct sidecar_inquiry;
 
 enum {
     SIDECAR_ADDRESSES_MAX = 256,
-    SIDECAR_PULL_NEAR_BYTES = 64 << 10 /* of the source's log left: then it is
-                                          fenced */
+    SIDECAR_PULL_NEAR_BYTES = 64 << 10 /* left of the source's log: fence it */
 };
 
-/* NOLINTNEXTLINE(*Padding): in the order of its uses, and there is one. */
+/* NOLINTNEXTLINE(*Padding): the fields are in the order of use, and there is
+ * one. */
 struct sidecar_mode {
     const struct loop0 *loop0;
     struct replication *r;
-    struct cluster cluster;          /* the service's */
+    struct cluster cluster;          /* the one of the service */
     struct cluster_view *view_shown; /* the view of `cluster` */
     struct lease lease;
-    bool leased; /* it has begun, and has not run out that we know of */
+    bool leased; /* the lease has begun and, as far as noticed, not run out */
     struct view_options view;
     struct topology *topology; /* the newest */
-    bool unpublished;          /* there was no memory for a view of it */
-    bool remade;               /* the options of views have changed */
-    struct sidecar *sidecar;   /* NULL before sidecar_mode_open */
+    bool unpublished; /* there was no memory for a view of the topology */
+    bool remade;      /* the options of views have changed */
+    struct sidecar *sidecar; /* NULL before sidecar_mode_open */
     struct neighbour *neighbour;
     struct colleagues *colleagues;
-    struct holdings *answered; /* by another daemon, for the event */
+    struct holdings *answered; /* answered by another daemon */
     struct sidecar_inquiry *inquiry;
     struct kept_file *file;
-    struct fence_order *fenced;  /* whose answers wait for the disk */
+    struct fence_order *fenced;  /* orders whose answers wait for the disk */
     struct fence_order *forcing; /* a FORCE-SERVE, or NULL */
-    struct topology *asked;      /* its servers are asked for that, */
-    unsigned asked_open;         /* and so many have not answered yet */
+    struct topology *asked; /* the topology whose servers are asked for it */
+    unsigned asked_open;    /* how many of these have not answered yet */
     uint64_t save; /* the ticket of a snapshot that was asked for; 0: none */
     _Atomic uint64_t sync_to; /* a position that the journal was asked to sync;
                                  0: none */
@@ -60,30 +60,30 @@ struct sidecar_mode {
     char *map; /* a copy of sidecar-map, into which the addresses point */
     struct view_address addresses[SIDECAR_ADDRESSES_MAX];
     atomic_bool map_due;  /* sidecar-map has changed */
-    unsigned warned_port; /* for which the log has the warning */
+    unsigned warned_port; /* the port for which the warning was logged */
     struct sidecar_report report;
 
     bool pull_near;         /* the present pull has nearly all */
-    bool pull_linked;       /* its link has led to something, and */
-    unsigned pull_attempts; /* to so many snapshots, */
-    bool pull_cut;          /* and has ended before the last was loaded */
-    uint64_t pull_lost_ms;  /* when it was there last */
-    char pull_failure[256]; /* it did not begin; "": it did */
+    bool pull_linked;       /* its link has led to a result */
+    unsigned pull_attempts; /* how many snapshots it has led to */
+    bool pull_cut; /* the link has ended before the last snapshot was loaded */
+    uint64_t pull_lost_ms;  /* when the link was last there */
+    char pull_failure[256]; /* why the pull did not begin; "": it did */
 
     uv_timer_t timer;
-    unsigned tick_ms; /* of the timer */
+    unsigned tick_ms; /* interval of the timer */
     uv_async_t poke;
     atomic_bool started; /* poke may be sent */
 };
 
-/* The clock of events; leases have clock_boot_ns. */
+/* Returns the clock of the sidecar's events; leases use clock_boot_ns. */
 static inline uint64_t
 sidecar_mode_now_ms(void)
 {
     return run_clock_ms();
 }
 
-/* Returns where the daemon beside a node is, or NULL; and its port. */
+/* Return where the daemon beside a node is, or NULL, and its port. */
 static inline const struct view_node *
 sidecar_mode_node(const struct sidecar_mode *mode, const char *id)
 {

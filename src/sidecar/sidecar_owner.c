@@ -68,7 +68,7 @@ set_leaving(struct sidecar_mode *mode, uint64_t until_ms)
                  clock_boot_ns() + left_ms * 1000000);
 }
 
-/* For operators. */
+/* Adds to the view what is shown to operators. */
 static void
 describe_view(struct sidecar_mode *mode, struct cluster_view *view,
               const struct sidecar_map *map)
@@ -215,7 +215,8 @@ disk(void *ctx, struct sidecar_disk *ret_disk)
     gate_leave(gate_of(mode), 0);
 }
 
-/* A snapshot that was asked for begins later than now, so one is enough. */
+/* Requests that the data is stored. A requested snapshot begins later than now,
+ * so one request is enough. */
 static void
 store(void *ctx)
 {
@@ -328,7 +329,7 @@ note_key(void *ctx, const struct key *key, uint64_t expires_at_ms)
     *(bool *)ctx = true;
 }
 
-/* Whether the slots have no keys, as far as a bounded look can tell. */
+/* Returns whether the slots have no keys, as far as a bounded look can tell. */
 static bool
 is_empty(const struct sidecar_mode *mode, const struct slot_set *set)
 {
@@ -347,8 +348,8 @@ is_empty(const struct sidecar_mode *mode, const struct slot_set *set)
     return false;
 }
 
-/* A first key that comes between the look and the fence would be lost: then the
- * other server asks again. Else it would send clients here, and back. */
+/* Answers an order. A first key that came between the look at the keys and the
+ * fence would be lost: then the other server must ask again. */
 static void
 answer_order(struct sidecar_mode *mode, struct fence_order *order)
 {
@@ -530,7 +531,7 @@ look_at_pull(struct sidecar_mode *mode)
 
 /* ---- the rest ------------------------------------------------------------ */
 
-/* Our leader's daemon may have moved to another address. */
+/* Follows our leader's daemon again if its address has changed. */
 static void
 look_at_leader(struct sidecar_mode *mode)
 {
@@ -579,7 +580,7 @@ drop_slots(void *ctx, const struct slot_set *set)
     struct slot_set left = *set;
 
     pull_slots(mode->r->pull, &pulled);
-    slot_set_subtract(&left, &pulled); /* these come back */
+    slot_set_subtract(&left, &pulled); /* these come back: keep them */
     slot_drop_begin(mode->r->drop, &left);
 }
 

@@ -13,12 +13,12 @@ struct sidecar_mode;
 /* The hooks of the state machine; their ctx is the mode. */
 extern const struct sidecar_hooks sidecar_owner_hooks;
 
-/* A reply of another daemon, as colleague_fn. */
+/* Handles a reply of another daemon; it is the colleague_fn. */
 void sidecar_owner_answered(void *ctx, uint64_t number,
                             const struct answer *reply, const char *reason);
 
-/* The link to the server that we follow says what that one holds. False: it
- * cannot be read. */
+/* Handles a text from the link to our leader, which says what the leader holds.
+ * False: the text is malformed. */
 bool sidecar_owner_told(struct sidecar_mode *mode, struct slice text);
 
 /* Answers the fences that other daemons have asked for. */

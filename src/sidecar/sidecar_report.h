@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Tells the log that slots of our node have no data, and which servers are
- * silent that may have it: at a change, and each minute while it lasts. Loop 0.
+ * Logs that slots of our node have no data, and which silent servers may have
+ * it: at each change, and every minute while it lasts. Loop 0.
  */
 #pragma once
 
@@ -10,10 +10,11 @@
 struct cluster_view;
 
 struct sidecar_report {
-    unsigned missing, silent; /* as the log says */
-    uint64_t said_ms;         /* when the log said so */
+    unsigned missing, silent; /* as last logged */
+    uint64_t said_ms;         /* when it was last logged */
 };
 
-/* view: NULL before the first one. */
+/* Logs the state of this view, if that is due. view: NULL before the first one.
+ */
 void sidecar_report_look(struct sidecar_report *report,
                          const struct cluster_view *view, uint64_t now_ms);

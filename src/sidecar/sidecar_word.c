@@ -122,8 +122,9 @@ sidecar_word_let_go(struct sidecar_mode *mode, struct fence_order *order)
 
 /* ---- FORCE-SERVE --------------------------------------------------------- */
 
-/* The operator goes on with data that is older than a replica's: a word about
- * all of this server, as REPLICAOF NO ONE is without a cluster. */
+/* Confirms that the server goes on with data that is older than a replica's.
+ * This is a decision about the whole server, as REPLICAOF NO ONE is without a
+ * cluster. */
 static bool
 confirm_own_data(struct sidecar_mode *mode, const struct slot_set *set,
                  char *ret_reason, size_t size)
@@ -182,7 +183,7 @@ note_forced(struct fence_order *order)
     metric_add(METRIC_CLUSTER_FORCED, slot_set_count(&order->set));
 }
 
-/* All servers have answered, or are silent. */
+/* Ends a FORCE-SERVE, when all servers have answered or are silent. */
 static void
 end_force(struct sidecar_mode *mode)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What an operator says about slots. Loop 0.
+ * Executes what an operator says about slots. Loop 0.
  *
  * SIDECAR LET-GO saves the filters of slots that no other server takes over to
  * a file in dir, and lets the slots go. Nothing else is executed while it
@@ -19,15 +19,17 @@
 struct fence_order;
 struct sidecar_mode;
 
-/* Carries the order out, and fills in its answer. */
+/* Executes the order, and fills in its answer. */
 void sidecar_word_let_go(struct sidecar_mode *mode, struct fence_order *order);
 
-/* Likewise. False: the answer follows when other servers have answered. */
+/* Executes the order, and fills in its answer. False: the answer follows when
+ * other servers have answered. */
 bool sidecar_word_force(struct sidecar_mode *mode, struct fence_order *order);
 
-/* Takes a reply, as colleague_fn does. False: it is one to another question. */
+/* Takes a reply, as colleague_fn does. False: the reply is to another question.
+ */
 bool sidecar_word_answered(struct sidecar_mode *mode, uint64_t number,
                            const struct answer *reply, const char *reason);
 
-/* Lets go of an order that is not answered, at a stop. */
+/* Drops an order that is not answered, when the server stops. */
 void sidecar_word_stop(struct sidecar_mode *mode);

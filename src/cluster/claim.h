@@ -6,10 +6,10 @@
 
 #include "cluster/sidecar_state.h"
 
-/* Begins the next claim, or goes on with the present one. */
+/* Begins the next claim, or continues the present one. */
 void claim_tick(struct sidecar *sidecar, uint64_t now_ms);
 
-/* The answer to the claim's question, and the events of its pull. */
+/* Handle the answer to the claim's question, and the events of its pull. */
 void claim_answered(struct sidecar *sidecar,
                     const struct sidecar_answer *answer, uint64_t now_ms);
 void claim_is_near(struct sidecar *sidecar, uint64_t now_ms);
@@ -17,13 +17,14 @@ void claim_pull_broke(struct sidecar *sidecar);
 void claim_pull_ended(struct sidecar *sidecar, bool good, const char *reason,
                       uint64_t now_ms);
 
-/* We were promoted: takes over what we hold a copy of. */
+/* Takes over the slots of which we hold a copy, since our node was promoted. */
 void claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms);
 
-/* Whether a hand-off is under way. */
+/* Returns whether such a hand-off is under way. */
 bool claim_is_hand_off(const struct sidecar *sidecar);
 
-/* These slots are no longer ours. claimed: those of the claim until then. */
+/* Notes that our node no longer owns the slots `lost`. claimed: the slots of
+ * the claim until now. */
 void claim_drop(struct sidecar *sidecar, const struct slot_set *claimed,
                 const struct slot_set *lost, uint64_t now_ms);
 void claim_cancel(struct sidecar *sidecar);

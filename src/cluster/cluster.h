@@ -14,22 +14,22 @@
 
 struct cluster {
     const struct cluster_view *view; /* NULL: the neighbour was never read */
-    /* CLOCK_BOOTTIME: the server serves no slot from then on, unless the
-     * neighbour answers again. 0: it does not serve. */
+    /* The time of CLOCK_BOOTTIME from which on the server serves no slot,
+     * unless the neighbour answers again. 0: it does not serve. */
     _Atomic uint64_t lease_until_ns;
-    /* Likewise, of LEAVING slots: half of a lease after the first look that
-     * said that one of them is lost. */
+    /* The time of CLOCK_BOOTTIME from which on it serves no LEAVING slot: half
+     * of a lease after the first look that showed the loss of one of them. */
     _Atomic uint64_t leaving_until_ns;
 
     /* Figures for INFO; loop 0 stores them. */
     atomic_bool neighbour_up;     /* logged in, and the last poll was good */
     _Atomic uint64_t lease_ms;    /* how long a lease is */
-    _Atomic uint64_t polls;       /* answered */
-    _Atomic uint64_t leases_lost; /* ended without a renewal */
-    _Atomic uint64_t views;       /* made so far */
-    _Atomic uint64_t cutover_ms;  /* sidecar_cutover_ms */
-    _Atomic uint64_t waits_ms;    /* CLOCK_MONOTONIC, since when slots keep the
-                                     server from following; 0: none do */
+    _Atomic uint64_t polls;       /* polls that were answered */
+    _Atomic uint64_t leases_lost; /* leases that ended without a renewal */
+    _Atomic uint64_t views;       /* views made so far */
+    _Atomic uint64_t cutover_ms;  /* as from sidecar_cutover_ms */
+    _Atomic uint64_t waits_ms;    /* since when slots keep the server from
+                                     following (CLOCK_MONOTONIC); 0: none do */
 };
 
 /* Returns whether the view may be acted on at this time. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A fence that another daemon asks for, or what an operator does, on its way
- * from the loop of its connection to loop 0, which alone may touch the sidecar,
- * and back. Both have the order until each has let go of it.
+ * A request for a fence by another daemon, or a command of an operator, on its
+ * way from the loop of its connection to loop 0, and back, since only loop 0
+ * may touch the sidecar. Both loops have the order until each has called
+ * fence_order_drop().
  */
 #pragma once
 
@@ -14,20 +15,20 @@
 struct candidate;
 
 struct fence_order {
-    struct fence_order *next; /* of a queue of its owner's */
+    struct fence_order *next; /* in a queue of its owner */
     atomic_uint users;
     atomic_bool done; /* the answer is there: the asking loop may read it */
     struct sidecar_ask ask;
-    char node[TOPOLOGY_ID_LEN + 1]; /* of the ask */
-    struct slot_set set;            /* likewise */
+    char node[TOPOLOGY_ID_LEN + 1]; /* storage of ask.node */
+    struct slot_set set;            /* storage of ask.set */
     struct sidecar_answer answer;
-    struct slot_set granted; /* of the answer */
-    char reason[256];        /* likewise, of one that was REFUSED */
-    /* Of slots that were let go: what was saved, and where. */
+    struct slot_set granted; /* storage of answer.granted */
+    char reason[256];        /* storage of answer.reason, if REFUSED */
+    /* For slots that were let go: what was saved, and in which file. */
     uint64_t filters, items;
     char file[4096];
-    /* FORCE-SERVE: filters and items of this server, as cluster/candidates.h
-     * writes them, and then what each server has. */
+    /* For FORCE-SERVE: this server's filters and items, as slot_counts_write()
+     * writes them, and then the candidates of all servers. */
     struct buf counts;
     struct candidate *candidates;
 };
@@ -35,5 +36,5 @@ struct fence_order {
 /* Returns a copy of the question, with two users. NULL without memory. */
 struct fence_order *fence_order_new(const struct sidecar_ask *ask);
 
-/* Lets go of it; the last user frees it. NULL is fine. */
+/* Takes one user away; the last one frees the order. NULL is fine. */
 void fence_order_drop(struct fence_order *order);

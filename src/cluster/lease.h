@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Until when this server may act on what its neighbour has said: the lease. The
- * server may serve its slots while its neighbour has said within the lease's
- * length that it owns them. The time counts from when the question was sent. A
- * neighbour that was stopped may answer what it last knew, so the first answer
- * after a silence renews no lease, and neither does a question that was sent
- * less than LEASE_SETTLE_MS after that answer. It is a silence, too, when this
- * server was stopped, perhaps together with the neighbour.
+ * The lease says until when this server may act on what its neighbour has said.
+ * The server may serve its slots if, within the length of a lease, its
+ * neighbour has said that it owns them. The time counts from when the question
+ * was sent. A neighbour that was stopped may answer what it knew before. So the
+ * first answer after a silence renews no lease, nor do questions that were sent
+ * less than LEASE_SETTLE_MS after that answer. A time in which this server was
+ * stopped, perhaps together with the neighbour, is a silence, too.
  *
  * No I/O and no clock; all times are of CLOCK_BOOTTIME, in ns. Belongs to
  * loop 0.
@@ -15,11 +15,12 @@
 
 #include <stdint.h>
 
-struct lease {          /* begins with zeros, but for poll_ns and length_ns */
-    uint64_t poll_ns;   /* between two looks; a later answer ends a silence */
-    uint64_t length_ns; /* of a lease */
-    uint64_t until_ns;  /* 0: it serves nothing */
-    uint64_t renew_from_ns; /* earlier questions renew nothing */
+struct lease {        /* begins with zeros, except poll_ns and length_ns */
+    uint64_t poll_ns; /* time between two looks; an answer that comes later ends
+                         a silence */
+    uint64_t length_ns;     /* length of a lease */
+    uint64_t until_ns;      /* 0: it serves nothing */
+    uint64_t renew_from_ns; /* questions sent earlier renew nothing */
     uint64_t heard_ns;      /* the last answer; 0: none on this connection */
 };
 
@@ -27,8 +28,8 @@ struct lease {          /* begins with zeros, but for poll_ns and length_ns */
  * cluster-node-timeout. */
 uint64_t lease_length_of(uint64_t node_timeout_ms);
 
-/* The neighbour has answered. */
+/* Notes an answer of the neighbour. */
 void lease_answered(struct lease *lease, uint64_t sent_ns, uint64_t heard_ns);
 
-/* The connection to the neighbour has ended, or was refused. */
+/* Notes that the connection to the neighbour has ended, or was refused. */
 void lease_ended(struct lease *lease);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Slots that move one after another wait for the claim of those before them.
- * Their source hears at once that we will come: it goes on serving them to the
- * clients that we send there with ASK, and nobody waits for their turn. It is
- * asked again a few times a second, since it may start again meanwhile.
+ * Slots that move one after another wait until the slots before them are
+ * claimed. We tell their source at once that we will come for them: so it goes
+ * on serving them to clients that we redirect with ASK, and no client has to
+ * wait. We tell it again a few times a second, since it may restart meanwhile.
  */
 #pragma once
 
 #include "cluster/sidecar_state.h"
 
-/* Tells one source for which of its slots we will come, if any of them have to
- * wait for the claim that is under way. */
+/* Tells one source for which of its slots we will come, if some of them have to
+ * wait for the present claim. */
 void sidecar_come_tick(struct sidecar *sidecar, uint64_t now_ms);
 
 /* The link to the claim's source broke, so that server may have started again,
@@ -18,6 +18,6 @@ void sidecar_come_tick(struct sidecar *sidecar, uint64_t now_ms);
  * to serve wait here, and it is asked once more. */
 void sidecar_come_source_broke(struct sidecar *sidecar);
 
-/* Takes an answer to such a question. False: it answers another one. */
+/* Handles an answer to such a question. False: it answers another question. */
 bool sidecar_come_answered(struct sidecar *sidecar, uint64_t number,
                            const struct sidecar_answer *answer);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A replica holds what its leader holds. The leader tells each change over the
- * replication link, right behind the data that it means, so that the replica
- * has it even if the leader dies a moment later. A leader of 1.0.0 tells
- * nothing: it is asked from time to time, and its answer counts when the copy
- * has reached that place of its log. So is any other one until it has told what
- * it holds over the present link.
+ * A replica holds what its leader holds. The leader sends each change of its
+ * holdings over the replication link, right behind the data that it is about,
+ * so that the replica has it even if the leader dies a moment later. A leader
+ * of version 1.0.0 sends no changes: it is asked from time to time, and its
+ * answer counts when the copy has reached that place of its log. Other leaders
+ * are asked, too, until they have sent what they hold over the present link.
  */
 #pragma once
 
@@ -13,18 +13,20 @@
 
 struct sidecar;
 
-/* sidecar->leader is another one, or is followed anew. */
+/* Starts anew, since sidecar->leader has changed, or is followed over a new
+ * link. */
 void sidecar_copy_reset(struct sidecar *sidecar);
 
-/* The leader's link says this, at our present place. */
+/* Handles holdings that came over the leader's link, at our present place. */
 void sidecar_copy_told(struct sidecar *sidecar,
                        const struct holdings *holdings);
 
-/* Asks if it is necessary, and compares the leader's place with ours. */
+/* Asks the leader if that is necessary, and compares its place with ours. */
 void sidecar_copy_tick(struct sidecar *sidecar, uint64_t now_ms);
 
-/* If the data of another leader has replaced the copy, or older data of this
- * one, nothing is held here until the leader has said what it holds. */
+/* If other data has replaced the copy (another leader's, or older data of this
+ * one), sets that nothing is held here until the leader has said what it holds.
+ */
 void sidecar_copy_check(struct sidecar *sidecar);
 
 /* Returns whether this answered the question. */

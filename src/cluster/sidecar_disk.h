@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a start may rely on. The file says that a slot is held only when the
- * disk has the data that this means, and names histories and a position: data
- * of another history, or that ends before the position, holds nothing. Until
- * then a slot of ours that is served counts as claimed for others, so that its
- * source keeps what it has.
+ * What a start may rely on. The file says that a slot is held only when its
+ * data is on the disk. It names histories and a position: data of another
+ * history, or data that ends before the position, holds nothing. Until a served
+ * slot is in the file, we report it to other daemons as claimed, so that its
+ * source keeps its data.
  */
 #pragma once
 
@@ -12,30 +12,33 @@
 
 struct sidecar;
 
-/* Compares the data with the file, once, before anything else happens. */
+/* Compares the data with the file, once, before everything else. */
 void sidecar_disk_check(struct sidecar *sidecar);
 
-/* Holds slots at this epoch + 1 from now on, or no more (0). The data that this
- * means is here from this position of our log on. _same: the data is what was
- * held before. */
+/* Set that slots are held at this epoch + 1 from now on, or no longer (0).
+ * Their data is here once our log has reached this position.
+ * sidecar_hold_same(): the data is that which was held before. */
 void sidecar_hold(struct sidecar *sidecar, const struct slot_set *set,
                   uint64_t epoch_plus_1, uint64_t position);
 void sidecar_hold_same(struct sidecar *sidecar, const struct slot_set *set,
                        uint64_t epoch_plus_1);
 void sidecar_hold_nothing(struct sidecar *sidecar);
 
-/* Holds the slots of the claim, which is kept. */
+/* Sets that the slots of the claim are held: the file says so now. */
 void sidecar_hold_claim(struct sidecar *sidecar);
 
-/* Notes what has reached the disk, and asks for what has not. */
+/* Notes what has reached the disk, and requests that the rest is stored. */
 void sidecar_disk_tick(struct sidecar *sidecar, uint64_t now_ms);
 
-/* Writes the file, with the slots of a claim that KEEPS if the disk has them,
- * and tells our replicas what we hold. Returns the ticket. */
+/* Writes the file, and tells our replicas what we hold. The slots of a claim in
+ * the state KEEPS are included if their data is on the disk. Returns the
+ * ticket. */
 uint64_t sidecar_keep(struct sidecar *sidecar);
 
-/* Whether a claim that KEEPS may be written, and served when that is done. */
+/* Returns whether the slots of a claim in the state KEEPS may be written to the
+ * file, and served when that is done. */
 bool sidecar_disk_may_keep(struct sidecar *sidecar);
 
-/* The slots that we hold as our own, and that the disk does not have yet. */
+/* Returns the slots that we hold as our own, but whose data is not on the disk
+ * yet. */
 struct slot_set sidecar_disk_loose(const struct sidecar *sidecar);

@@ -8,8 +8,9 @@
 
 #include "cluster/sidecar_state.h"
 
-/* Whether a daemon that has heard of a higher epoch than ours holds newer data
- * of the slot than we do, and so gives it neither to us nor to our node. */
+/* Returns whether a daemon that knows a higher epoch than our node's holds
+ * newer data of the slot than we do, and so gives it neither to us nor to our
+ * node. */
 bool sidecar_is_fallen(const struct sidecar *sidecar, unsigned slot);
 
 /* Whether a daemon has claimed the slot at a higher epoch, perhaps before we
@@ -22,11 +23,11 @@ bool sidecar_may_be_fenced(const struct sidecar *sidecar, unsigned slot);
  * do. */
 uint64_t sidecar_raised_of(const struct sidecar *sidecar, unsigned slot);
 
-/* Keeps of a new claim's slots those that are claimed at the same epoch as the
- * first. */
+/* Removes from the slots of a new claim those that are not claimed at the same
+ * epoch as the first one. */
 void sidecar_separate_raised(struct sidecar *sidecar, struct slot_set *set);
 
-/* Sets which of these wanted slots are missing: the others have a source, or
- * need one. Logs which of the missing ones have a fallen owner. */
+/* Sets which of these wanted slots are missing; the others have a source, or
+ * need one. Logs the missing slots whose owner's epoch has fallen. */
 void sidecar_set_missing(struct sidecar *sidecar, const struct slot_set *wanted,
                          const struct slot_set *missing);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What an operator says about slots whose data is lost: sidecar_force_serve
- * (sidecar.h).
+ * Executes what an operator says about slots whose data is lost:
+ * sidecar_force_serve (sidecar.h).
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 struct candidate;
 
-/* As sidecar_may_force and sidecar_force_serve (sidecar.h). */
+/* Do what sidecar_may_force and sidecar_force_serve (sidecar.h) do. */
 bool sidecar_force_check(const struct sidecar *sidecar,
                          const struct slot_set *set, bool leased,
                          char *ret_reason, size_t size);
@@ -17,14 +17,16 @@ bool sidecar_force(struct sidecar *sidecar, const struct slot_set *set,
                    const char *from, struct candidate *candidates,
                    char *ret_reason, size_t size);
 
-/* Whether a missing slot is to be served with what there is. */
+/* Returns whether a missing slot is to be served with the data that there is.
+ */
 bool sidecar_is_forced(const struct sidecar *sidecar, unsigned slot);
 
-/* Whether an operator has chosen the data of the slot, and which: what is here,
- * or what a peer has. False if the newest data has come back. */
+/* Returns whether an operator has chosen the data for the slot, and which data:
+ * ours (*ret_ours), or that of a peer (*ret_from). False if the newest data has
+ * come back. */
 bool sidecar_force_chooses(const struct sidecar *sidecar, unsigned slot,
                            bool *ret_ours, uint16_t *ret_from);
 
-/* The data that was chosen could not be taken over: the slots are missing until
- * the operator says more. */
+/* Handles that the chosen data could not be taken over: the slots are missing
+ * until the operator decides again. */
 void sidecar_force_failed(struct sidecar *sidecar, const struct slot_set *set);

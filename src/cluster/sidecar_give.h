@@ -10,38 +10,42 @@
 
 struct sidecar;
 
-/* As sidecar_fence (sidecar.h), but does not publish that. */
+/* Does what sidecar_fence (sidecar.h) does, without publishing it. */
 struct sidecar_answer sidecar_give_fence(struct sidecar *sidecar,
                                          const struct sidecar_ask *ask,
                                          bool leased, bool empty,
                                          struct slot_set *ret_granted,
                                          uint64_t now_ms);
 
-/* Our node has lost this slot to the node of this peer. It is served for some
- * time more, if it was under a lease, and then commands wait: they are not sent
- * to the owner's daemon before that can know what it owns. */
+/* Handles that our node has lost this slot to the node of this peer. If it was
+ * served under a lease, it is served for some more time. Then commands wait:
+ * they are not redirected to the new owner's daemon before it can know that it
+ * owns the slot. */
 void sidecar_give_lose(struct sidecar *sidecar, unsigned slot, uint16_t owner,
                        bool leased, uint64_t now_ms);
 
-/* A slot that was not ours has another owner than before. If it was exported,
- * commands wait until the owner's daemon comes, as for a slot that was lost; if
- * it was given away, for half of a lease at most. Then nothing is exported any
- * more. If it was neither, nothing changes: false. */
+/* Handles that a slot that was not ours has another owner now. If it was
+ * exported, commands wait until the new owner's daemon comes, as for a slot
+ * that we have lost; if it was given away, they wait for at most half of a
+ * lease. In both cases the slot is no longer exported. If it was neither,
+ * nothing changes, and this returns false. */
 bool sidecar_give_pass(struct sidecar *sidecar, unsigned slot, uint64_t now_ms);
 
-/* Ends that where it is time. */
+/* Ends the waiting of such commands when it is due. */
 void sidecar_give_await(struct sidecar *sidecar, uint64_t now_ms);
 
-/* Forgets slots that their owner holds. */
+/* Forgets slots that their owner's daemon holds. */
 void sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms);
 
-/* Of a server that follows. A leader whose data was gone may have fetched our
- * copy. It goes on with another log at the same epoch, so copies of that log
- * are newer than ours, however long ours is. */
+/* Notes, on a server that follows, that its copy is outdated. A leader whose
+ * data was gone may have fetched our copy. It continues with another log at the
+ * same epoch, so copies of that log are newer than ours, however long ours is.
+ */
 void sidecar_give_outdate(struct sidecar *sidecar, uint64_t now_ms);
 
-/* As sidecar_let_go (sidecar.h), but does not publish that; and forgets slots
- * that were let go, or exports these again. */
+/* sidecar_give_let_go() does what sidecar_let_go (sidecar.h) does, without
+ * publishing it. Then sidecar_give_gone() forgets the slots, or
+ * sidecar_give_keep_on() exports them again. */
 bool sidecar_give_let_go(struct sidecar *sidecar, const struct slot_set *set,
                          struct slot_set *ret_exported, char *ret_reason,
                          size_t size);
@@ -50,13 +54,14 @@ void sidecar_give_keep_on(struct sidecar *sidecar,
 void sidecar_give_gone(struct sidecar *sidecar, const struct slot_set *set,
                        uint64_t now_ms);
 
-/* Our node has lost slots before the copies of them that are here were held.
- * Their source has all of it: the copies go like forgotten slots. */
+/* Handles that our node has lost slots of which we had a copy that was not held
+ * yet. Their source has all data: the copies are removed like forgotten slots.
+ */
 void sidecar_give_leave(struct sidecar *sidecar, const struct slot_set *set,
                         uint64_t now_ms);
 
-/* Deletes the keys of forgotten slots when it is time. */
+/* Deletes the keys of forgotten slots when that is due. */
 void sidecar_give_drop(struct sidecar *sidecar, uint64_t now_ms);
 
-/* Their keys stay. */
+/* Forgets the forgotten slots: their keys stay. */
 void sidecar_give_reset(struct sidecar *sidecar);

@@ -2,7 +2,7 @@
  *
  * The daemons beside the nodes of the cluster. Each has an index, by which
  * slots, holders and comers name it. Nodes may come and go for ever: the index
- * of a node that has gone is used again once nothing names it.
+ * of a node that has left is used again once nothing refers to it.
  */
 #pragma once
 
@@ -15,5 +15,5 @@ void sidecar_peers_fini(struct sidecar *sidecar);
 uint16_t sidecar_peer_of(struct sidecar *sidecar, const char *id);
 
 /* Forgets the daemons of nodes that are not in the topology any more, if no
- * slot and no question names them. */
+ * slot and no question refers to them. */
 void sidecar_peers_forget(struct sidecar *sidecar);

@@ -21,56 +21,56 @@
 
 enum { PEER_NONE = UINT16_MAX };
 
-/* The daemon beside another node, or our own's place in the table. */
+/* The daemon beside another node, or the entry of our own node. */
 struct sidecar_peer {
     char id[TOPOLOGY_ID_LEN + 1]; /* "": the place is free */
     uint16_t next_free;           /* PEER_NONE: none */
-    uint64_t number; /* of the question of the present survey; 0: none, or it
-                        was answered */
-    bool silent;     /* at the last question */
-    bool same;       /* it has answered so in the round that runs */
-    bool plain;      /* it is of a version without SAME */
+    uint64_t number; /* number of its question in the present survey; 0: none,
+                        or it was answered */
+    bool silent;     /* it did not answer the last question */
+    bool same;       /* it has answered SAME in the present round */
+    bool plain;      /* its version does not know SAME */
     uint64_t seen;   /* the version of its last answer; 0: none */
-    uint64_t epoch;  /* + 1, of its node at the last poll */
+    uint64_t epoch;  /* epoch + 1 of its node at the last poll */
 };
 
-/* Who holds a slot, as the last survey found. */
+/* The holder of a slot, as the last survey found it. */
 struct sidecar_holder {
-    uint64_t epoch; /* + 1; 0: nobody does */
+    uint64_t epoch; /* epoch + 1; 0: nobody holds it */
     uint64_t known; /* holdings.known when the round ended */
     uint16_t peer;
-    bool copy;         /* the holder is a replica, */
-    uint64_t position; /* whose log ends here, */
-    bool ours;         /* and is ours up to there: we have all of it */
+    bool copy;         /* the holder is a replica */
+    uint64_t position; /* where the replica's log ends */
+    bool ours;         /* that log is ours up to there: we have all of it */
     bool claimed;      /* a daemon is claiming it, and may hold it soon */
-    bool rises; /* known has risen since the round before: another daemon may
-                   have claimed it and held it between two answers */
+    bool rises; /* `known` has risen since the last round: another daemon may
+                   have claimed and held the slot between two answers */
 };
 
-/* Asks all daemons. One round at a time:
+/* A survey asks all daemons, in one round at a time:
  *
  *   waits -> runs       it is time, or a slot is wanted
  *   runs  -> waits      all have answered, or were found silent
  */
 struct sidecar_survey {
     uint64_t next_ms, since_ms;
-    uint64_t found_ms;     /* when the round began that `found` is of */
-    uint64_t first_number; /* of the round's questions, and */
-    uint16_t *asked;       /* [room] the peers that they went to */
+    uint64_t found_ms;     /* when the round of `found` began */
+    uint64_t first_number; /* number of the round's first question */
+    uint16_t *asked;       /* [asked_room] the peers that were asked */
     size_t asked_count, asked_room;
     unsigned open;     /* questions without an answer; 0: no round runs */
-    unsigned silent;   /* daemons of this round */
+    unsigned silent;   /* silent daemons in this round */
     unsigned vain;     /* rounds without news while a slot is wanted */
-    bool asks_same;    /* the round that runs asks what has changed, */
-    bool differs;      /* and a daemon has said what; */
-    size_t same;       /* so many have said: nothing */
-    uint64_t began_of; /* `topologies` when it began */
-    uint64_t full_of;  /* likewise, of the last one that heard all */
-    uint64_t rounds;   /* that have ended */
-    struct sidecar_holder *fresh; /* [CLUSTER_SLOTS], of the round that runs */
-    struct sidecar_holder *found; /* likewise, of the last one */
-    bool complete;                /* nobody was silent in it */
-    bool other_silent; /* in the round that runs: others than before are */
+    bool asks_same;    /* this round asks only for changes */
+    bool differs;      /* a daemon has reported a change */
+    size_t same;       /* how many have reported none */
+    uint64_t began_of; /* `topologies` when the round began */
+    uint64_t full_of;  /* `topologies` when the last complete round began */
+    uint64_t rounds;   /* rounds that have ended */
+    struct sidecar_holder *fresh; /* [CLUSTER_SLOTS], of the present round */
+    struct sidecar_holder *found; /* [CLUSTER_SLOTS], of the last round */
+    bool complete;                /* no daemon was silent in the last round */
+    bool other_silent; /* in this round other daemons are silent than before */
 };
 
 /* Slots on their way to us, those of the phase CLAIMED, from one source:
@@ -106,189 +106,195 @@ enum claim_state {
 
 struct claim {
     enum claim_state state;
-    bool hand_off;  /* from the daemon that we followed */
-    bool surveyed;  /* as in struct sidecar_ask, */
-    bool chosen;    /* the source was, by an operator's word */
+    bool hand_off;  /* the source is the daemon that we followed */
+    bool surveyed;  /* as in struct sidecar_ask */
+    bool chosen;    /* an operator has chosen the source */
     uint64_t known; /* as in struct sidecar_ask */
-    uint64_t least; /* surveyed: the lowest epoch + 1 at which it holds any */
-    bool copy;    /* of a source that follows another daemon: it serves none */
-    bool old;     /* of a source that has an older state than there was, or may
-                     have been: the newer one may come back, and takes over */
+    uint64_t least; /* if surveyed: the lowest epoch + 1 at which it holds one
+                       of the slots */
+    bool copy;      /* the source follows another daemon, and serves no slot */
+    bool old; /* the source has an older state than there was, or may have been:
+                 if the newer one comes back, that takes over */
     bool refused; /* the daemon that we followed has refused */
-    bool passed;  /* another node than the one of that daemon has owned slots
-                     since */
+    bool passed;  /* since then slots were owned by another node than that
+                     daemon's */
     bool near;    /* PULLS has nearly all; its fence waits for our disk */
     bool copied;  /* it had nearly all once, so keys of the slots are here */
     bool broke;   /* the link of PULLS broke: the source may have restarted */
     char source[TOPOLOGY_ID_LEN + 1];
-    uint64_t number;    /* of the question; 0: it is answered */
+    uint64_t number;    /* number of the question; 0: it is answered */
     uint64_t silent_ms; /* since when FENCES has no answer */
     uint64_t intention; /* the ticket of the text that names the claim */
     uint64_t ticket;    /* of the text on its way to the disk; 0: none yet */
-    uint64_t epoch;     /* + 1, at which we hold the slots then */
-    uint64_t raised;    /* likewise, if it is above our node's; 0: it is not */
-    uint64_t since_ms;  /* in this state */
+    uint64_t epoch;     /* epoch + 1 at which we will hold the slots */
+    uint64_t raised;    /* the same, if it is above our node's; else 0 */
+    uint64_t since_ms;  /* since when it is in this state */
     uint64_t held_ms;   /* when commands on the slots began to wait */
-    uint64_t round;     /* of WAITS, and of DRAINS if passed: a later survey
-                           has to end */
-    uint64_t not_until; /* the next claim, after one that failed */
+    uint64_t round;     /* for WAITS, and for DRAINS if `passed`: a later survey
+                           must end */
+    uint64_t not_until; /* when the next claim may begin, after a failed one */
     char history[HISTORY_ID_CHARS + 1]; /* where the source has stopped */
     uint64_t position;
-    uint64_t here; /* of KEEPS: up to there, our log has all of the slots */
-    char was[HISTORY_ID_CHARS + 1]; /* of the copy that a hand-off turns */
+    uint64_t here;                  /* KEEPS: up to here our log has all */
+    char was[HISTORY_ID_CHARS + 1]; /* copy that a hand-off makes ours */
 };
 
-/* A leader's holdings, and the place of its log that our copy has to reach. */
+/* A leader's holdings, and the place of its log that our copy must reach. */
 struct sidecar_offer {
     struct holdings *holdings; /* NULL: none */
-    bool told;                 /* over the link: its `node` says of whom */
-    bool taken;                /* we hold that */
+    bool told;  /* told over the link; holdings->node says whose */
+    bool taken; /* we hold these slots now */
     char history[HISTORY_ID_CHARS + 1];
     uint64_t position;
 };
 
-/* A slot. Peers are indices; PEER_NONE: there is none. */
+/* A slot. Peers are given by index; PEER_NONE: there is none. */
 struct sidecar_slot {
-    uint8_t phase; /* enum slot_phase; sidecar_enter() alone writes it */
-    bool newest;   /* our data is what was served last, as far as we know; the
-                      phases say so: sidecar_enter() */
+    uint8_t phase; /* enum slot_phase; only sidecar_enter() writes it */
+    bool newest;   /* our data is that which was last served, as far as we know;
+                      it follows from the phases: sidecar_enter() */
     bool surveyed; /* a survey has found its source */
-    bool forced;   /* it is served with what there is if it is missing */
-    bool fenced;   /* rule 3; a fence at the epoch at which it is held does not
-                      show in `known` */
-    bool source_serves; /* of FOUND: clients that we send there with ASK */
-    bool given; /* of CLAIMED: fenced here since, so it will not be served */
-    uint16_t owner_before; /* at the last poll */
-    uint16_t source;       /* of a wanted slot: whom to ask; PEER_NONE: find
-                              one */
+    bool forced;   /* if missing, serve what there is */
+    bool fenced; /* by rule 3; a fence at the epoch at which it is held does not
+                    raise `known` */
+    bool source_serves; /* in FOUND: the source serves clients that we redirect
+                           with ASK */
+    bool given; /* in CLAIMED: it was fenced here since, so it will not be
+                   served */
+    uint16_t owner_before; /* its owner at the last poll */
+    uint16_t source;       /* of a wanted slot; PEER_NONE: find one */
     uint16_t comer;        /* the daemon that has come for it */
-    uint16_t forced_from;  /* of a forced one: the peer whose data was chosen;
-                              PEER_NONE: the data of the highest epoch */
+    uint16_t forced_from;  /* of a forced slot: the peer whose data was chosen;
+                              PEER_NONE: take the data of the highest epoch */
     uint64_t source_epoch; /* the last owner's epoch + 1 */
     uint64_t wanted_round; /* survey.rounds when the slot became wanted: a later
-                              round has to end */
-    uint64_t wanted_ms;    /* when it did */
+                              round must end */
+    uint64_t wanted_ms;    /* when it became wanted */
     uint64_t lost_ms;      /* since when it awaits its owner's daemon */
-    uint64_t fenced_ms;    /* when; 0: our node has lost it since */
-    uint64_t given_ms; /* when it was fenced; 0: never, or it is here again */
-    uint64_t given_epoch; /* + 1, of the fence; 0 likewise */
-    uint64_t judged;      /* own->known, when it was served */
-    uint64_t since; /* from there on in our log, our data is what we hold */
+    uint64_t fenced_ms; /* when it was fenced; 0: our node has lost it since */
+    uint64_t given_ms;  /* when it was fenced; 0: never, or it is here again */
+    uint64_t given_epoch; /* epoch + 1 of that fence; 0: as given_ms */
+    uint64_t judged;      /* own->known when it was served */
+    uint64_t since;       /* log position that has our data */
 };
 
 /* Tells sources that we will come for their slots (sidecar_come.h). */
 struct sidecar_come {
-    uint64_t number;       /* of the question; 0: it is answered */
-    uint16_t source;       /* to whom it went, */
-    struct slot_set set;   /* and of what */
-    struct slot_set asked; /* in this round, */
-    uint64_t round_ms;     /* which began then */
+    uint64_t number;       /* number of the question; 0: it is answered */
+    uint16_t source;       /* the peer that was asked */
+    struct slot_set set;   /* the slots of the question */
+    struct slot_set asked; /* slots that were asked for in this round */
+    uint64_t round_ms;     /* when the round began */
 };
 
 enum sidecar_role { SIDECAR_UNDECIDED, SIDECAR_LEADS, SIDECAR_FOLLOWS };
 
-/* NOLINTNEXTLINE(*Padding): in the order of its uses, and there is one. */
+/* NOLINTNEXTLINE(*Padding): the fields are in the order of use, and there is
+ * one. */
 struct sidecar {
     struct sidecar_hooks hooks;
     struct sidecar_options options;
     const struct topology *topology; /* NULL before the first poll */
-    uint64_t topologies;             /* seen so far */
-    uint64_t numbers;                /* of questions */
+    uint64_t topologies;             /* number of topologies seen so far */
+    uint64_t numbers;                /* number of questions so far */
     struct holdings *own;
-    struct sidecar_slot *slots;      /* [CLUSTER_SLOTS] */
-    struct slot_set kept;            /* held, and the disk has that data */
-    struct slot_set loose;           /* held, and it does not yet */
-    struct slot_set writing;         /* of kept: the file may not say so yet, */
-    uint64_t writing_ticket;         /* but when this is kept; 0: not written */
-    uint64_t stored;                 /* the position that it has, + 1 */
-    uint64_t store_ms;               /* when it was asked for more */
+    struct sidecar_slot *slots; /* [CLUSTER_SLOTS] */
+    struct slot_set kept;       /* held, and their data is on the disk */
+    struct slot_set loose;   /* held, but their data is not on the disk yet */
+    struct slot_set writing; /* of kept: perhaps not in the file yet */
+    uint64_t writing_ticket; /* ticket of that file; 0: not written */
+    uint64_t stored;         /* the position + 1 that is on the disk */
+    uint64_t store_ms;       /* when storing was last requested */
     char live[HISTORY_ID_CHARS + 1]; /* our log's history at the last look */
     char snapshot[HISTORY_ID_CHARS + 1]; /* as the file names it */
     bool dirty;                          /* own has changed since it was kept */
-    bool checked;                        /* own is what the data is */
-    bool behind;                         /* a replica has newer data than we */
+    bool checked;                        /* `own` was compared with the data */
+    bool behind;       /* a replica has newer data than this server */
     bool copy_is_good; /* a replica's holdings are its leader's */
-    uint64_t copy_at;  /* where own->history was when we took these over */
+    uint64_t copy_at;  /* position of own->history when we took these over */
     bool waits_empty;  /* `waiting` has no keys */
     enum sidecar_role role;
-    char leader[TOPOLOGY_ID_LEN + 1]; /* of the role FOLLOWS */
+    char leader[TOPOLOGY_ID_LEN + 1]; /* for the role FOLLOWS */
     /* We should follow another daemon, and do not yet: */
     uint64_t waits_ms;       /* since when; 0: we need not */
-    struct slot_set waiting; /* for what */
-    uint64_t waits_round;    /* a later survey has to say that they may go */
-    uint64_t keys_round;     /* as waits_empty says, at this survey */
+    struct slot_set waiting; /* the slots for which we wait */
+    uint64_t waits_round;    /* a later survey must say that they may go */
+    uint64_t keys_round;     /* the survey for which waits_empty is valid */
     uint64_t said_ms;        /* when the log said so */
-    /* The history that was to replace what is here by a full synchronization;
-     * a later survey has to say that the leader has that. */
+    /* The history of a full synchronization that wanted to replace the data
+     * here; a later survey must say that the leader has that data. */
     char offered[HISTORY_ID_CHARS + 1];
     uint64_t offered_round;
-    uint64_t offered_ms; /* when the leader was asked last */
+    uint64_t offered_ms; /* when the leader was last asked */
     uint64_t offer_number;
     struct sidecar_offer offer;
 
-    /* The slots of each phase; those that our node owns, and those of them that
-     * are served. sidecar_enter() alone writes these, as slots[].phase. */
+    /* The slots of each phase; those that our node owns; and those of these
+     * that are served. Only sidecar_enter() writes them, as slots[].phase. */
     struct slot_set in[SLOT_PHASES], owned, served;
-    struct slot_set fallen; /* of MISSING: their holder's epoch is higher than
-                               our node's, which owns them all the same */
-    uint64_t leaving_until_ms; /* the first of them; 0: none */
-    uint64_t await_round;      /* the survey that tells whether to go on */
+    struct slot_set fallen; /* part of MISSING: their holder's epoch is higher
+                               than that of our node, which owns them */
+    uint64_t leaving_until_ms; /* when the first LEAVING slot ends; 0: none */
+    uint64_t await_round;      /* the survey that decides whether to go on */
     uint64_t forget_round;     /* survey.rounds that rule 4 has seen */
-    struct slot_set forgets;   /* rule 4: not held any more, keys still here */
-    uint64_t forgets_ticket;   /* of the text that does not hold them */
-    uint64_t forgets_at_ms;    /* when the keys may go; 0: none do */
-    bool changed;              /* what commands should see */
+    struct slot_set forgets;   /* rule 4: not held, keys still here */
+    uint64_t forgets_ticket;   /* ticket of the text without them */
+    uint64_t forgets_at_ms;    /* when the keys may be deleted; 0: none may */
+    bool changed;              /* what commands should see has changed */
     uint32_t entered[SLOT_PHASES][SLOT_PHASES]; /* from, to: how often */
 
     struct sidecar_peer *peers;
-    size_t peer_count, peer_room; /* with those that are free */
+    size_t peer_count, peer_room; /* with the free entries */
     size_t peer_used;
-    uint16_t peer_free;     /* the first free one; PEER_NONE: none */
-    struct map peers_by_id; /* those that are not free */
+    uint16_t peer_free;     /* the first free entry; PEER_NONE: none */
+    struct map peers_by_id; /* the entries that are not free */
     struct sidecar_survey survey;
     struct claim claim;
     struct sidecar_come come;
-    uint64_t cutover_ms; /* of the last claim from another daemon */
+    uint64_t cutover_ms; /* see sidecar_cutover_ms(); of the last claim */
 
-    uint8_t *state;       /* [CLUSTER_SLOTS] as it was published */
-    uint16_t *ask_source; /* [CLUSTER_SLOTS] likewise */
-    bool *silent;         /* by node, likewise */
+    uint8_t *state;       /* [CLUSTER_SLOTS], as last published */
+    uint16_t *ask_source; /* [CLUSTER_SLOTS], as last published */
+    bool *silent;         /* by node, as last published */
     size_t silent_room;
 };
 
-/* Our own node, and its epoch + 1. */
+/* Return our own node, and its epoch + 1. */
 const struct topology_node *sidecar_node(const struct sidecar *sidecar);
 uint64_t sidecar_epoch(const struct sidecar *sidecar);
 
 /* Sends a question, whose number and epoch it sets. Returns the number. */
 uint64_t sidecar_ask(struct sidecar *sidecar, struct sidecar_ask ask);
 
-/* Makes the slots, which are AWAY. */
+/* Allocates the slots, which are AWAY at first. */
 void sidecar_slots_init(struct sidecar *sidecar);
 
-/* Has the slot enter a phase, which may be its own. What is here of a slot is
- * the newest from when it is served, or its owner's daemon has come, until it
- * is ours, or nothing to do with us. */
+/* Lets the slot enter a phase, which may be its present one. Our data of a slot
+ * is the newest in all phases in which commands run here; AWAITED and PASSED
+ * leave that as it was. */
 void sidecar_enter(struct sidecar *sidecar, unsigned slot,
                    enum slot_phase phase);
 
-/* A slot of ours is not served: it is WANTED, or FOUND if it has a source. */
+/* Lets a slot of ours that is not served enter WANTED, or FOUND if it has a
+ * source. */
 void sidecar_enter_open(struct sidecar *sidecar, unsigned slot);
 
-/* The slots of the claim. */
+/* Returns the slots of the claim. */
 const struct slot_set *sidecar_claimed(const struct sidecar *sidecar);
 
-/* Returns the peer whose data of the slot was chosen, perhaps our own; else
- * PEER_NONE: the data of the highest epoch is taken, as ever. */
+/* Returns the peer whose data of the slot was chosen, which may be our own;
+ * PEER_NONE: none was, so the data of the highest epoch is taken. */
 uint16_t sidecar_forced_from(const struct sidecar *sidecar, unsigned slot);
 
-/* A slot needs a source, from now on. source: a peer to ask, or PEER_NONE. */
+/* Notes that a slot needs a source from now on. source: a peer to ask, or
+ * PEER_NONE. */
 void sidecar_want(struct sidecar *sidecar, unsigned slot, uint16_t source,
                   uint64_t now_ms);
 
 /* Serves slots from now on: they are held, at our node's epoch. */
 void sidecar_serve(struct sidecar *sidecar, const struct slot_set *set);
 
-/* Claims served slots anew, from the daemon that a survey finds. */
+/* Stops serving slots, to claim them anew from the daemon that a survey finds.
+ */
 void sidecar_stop_serving(struct sidecar *sidecar, const struct slot_set *set,
                           uint64_t now_ms);

@@ -36,10 +36,10 @@ enum slot_phase {
     SLOT_PHASES
 };
 
-/* Whether a slot of this phase may enter that one, which is another one. */
+/* Returns whether a slot may go from one phase to another one. */
 bool slot_phase_leads(enum slot_phase from, enum slot_phase to);
 
-/* Whether our node owns slots of this phase. */
+/* Returns whether our node owns slots of this phase. */
 bool slot_phase_is_owned(enum slot_phase phase);
 
 const char *slot_phase_name(enum slot_phase phase);

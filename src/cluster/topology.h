@@ -3,9 +3,10 @@
  * A cluster as one of its nodes sees it at one moment: the replies of CLUSTER
  * NODES, INFO and MYID of one transaction, parsed. Redis 7.0 and Valkey up to
  * 9.1 write them. Nodes in a handshake, or without an address, are left out,
- * since nobody can be sent there; so are the slots that they own. Whatever is
- * malformed or contradicts itself is refused with a reason. Immutable once
- * parsed, but for the count of its users. No I/O and no clock.
+ * since no client can be redirected there. The slots that they own are left
+ * out, too. Whatever is malformed or contradicts itself is refused with a
+ * reason. Immutable once parsed, except the count of its users. No I/O and no
+ * clock.
  */
 #pragma once
 
@@ -30,28 +31,28 @@ enum topology_flag {
     NODE_MYSELF = 1,
     NODE_PRIMARY = 2,
     NODE_REPLICA = 4,
-    NODE_PFAIL = 8, /* the reporting node alone finds it unreachable */
-    NODE_FAIL = 16, /* a majority does */
+    NODE_PFAIL = 8, /* only the reporting node finds it unreachable */
+    NODE_FAIL = 16, /* a majority finds it unreachable */
     NODE_NOFAILOVER = 32
 };
 
 struct topology_node {
     char id[TOPOLOGY_ID_LEN + 1];
     char host[TOPOLOGY_HOST_MAX]; /* an address without brackets; "": unknown */
-    char hostname[TOPOLOGY_HOST_MAX]; /* announced; "": none */
-    unsigned port, cport;             /* cport 0: not said */
-    uint32_t flags;                   /* of enum topology_flag */
+    char hostname[TOPOLOGY_HOST_MAX]; /* as announced; "": none */
+    unsigned port, cport;             /* cport 0: unknown */
+    uint32_t flags;                   /* bits of enum topology_flag */
     int primary; /* index of a replica's primary; -1: none, or not listed */
     uint64_t epoch;
     bool connected; /* the reporting node has a link to it */
 };
 
-/* A slot that is being moved by the protocol of marks; on the line of the
- * reporting node only. */
+/* A slot that is being moved by marks (MIGRATING, IMPORTING), which only the
+ * line of the reporting node has. */
 struct topology_mark {
     uint16_t slot;
-    uint16_t node;  /* the other one; TOPOLOGY_NOBODY if it is not listed */
-    bool importing; /* from that node; else migrating to it */
+    uint16_t node;  /* the other node; TOPOLOGY_NOBODY if it is not listed */
+    bool importing; /* importing from that node; else migrating to it */
 };
 
 struct topology {
@@ -62,10 +63,10 @@ struct topology {
     int myself;                    /* index of the reporting node */
     bool ok;                       /* it says cluster_state:ok */
     uint64_t current_epoch, my_epoch;
-    size_t nodes_known; /* lines of NODES: with those that are left out */
+    size_t nodes_known; /* in CLUSTER NODES, also left out ones */
     struct topology_mark *marks;
     size_t mark_count;
-    unsigned users; /* who have to free it; loop 0 */
+    unsigned users; /* how many users must free it; loop 0 */
 };
 
 /* Parses the three texts. False: *ret_topology is untouched, and ret_reason
@@ -74,13 +75,14 @@ bool topology_parse(struct slice nodes, struct slice info, struct slice myid,
                     struct topology **ret_topology,
                     char ret_reason[TOPOLOGY_REASON_MAX]);
 
-/* Gives it one user more, and takes one away; the last one frees it. NULL is
- * fine to free. Loop 0. */
+/* topology_share() adds a user, and topology_free() takes one away; the last
+ * one frees the topology. NULL may be freed. Loop 0. */
 struct topology *topology_share(struct topology *topology);
 void topology_free(struct topology *topology);
 
-/* Appends what topology_parse looks at: the texts without the times and message
- * counts, which differ in each reply. Equal texts parse to equal topologies. */
+/* Appends the part of the texts that topology_parse uses, without the times and
+ * message counts, which differ in each reply. If the results are equal, so are
+ * the topologies. */
 void topology_strip(struct slice nodes, struct slice info, struct slice myid,
                     struct buf *out);
 

@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where clients find the daemon of a node, in place of what follows from its
- * node's address: an entry of sidecar-map. */
+/* An entry of sidecar-map: where clients find the daemon of a node, instead of
+ * the address that follows from the node's. */
 struct view_address {
     struct slice id;
     struct slice host;
@@ -24,28 +24,29 @@ struct view_address {
 
 struct view_options {
     int port_offset; /* daemon's port - node's port */
-    /* Both ports of a daemon are open, and its TLS port is the plain one plus
-     * this. 0: one port is open. */
+    /* If it is not 0, both ports of a daemon are open, and the TLS port is the
+     * plain one plus this. 0: only one port is open. */
     int tls_offset;
-    bool tls_only; /* which is for TLS */
+    bool tls_only; /* the only port is for TLS */
     struct cluster_settings settings;
     const struct view_address *addresses;
     size_t address_count;
 };
 
 /* Makes a view and takes the topology, which is freed with it. states and
- * sources are by slot; sources may be NULL if no slot is PULLED. NULL: no
- * memory, and the topology stays the caller's. */
+ * sources are by slot; sources may be NULL if no slot is PULLED. NULL: there is
+ * no memory, and the caller keeps the topology. */
 struct cluster_view *view_new(struct topology *topology,
                               const struct view_options *options,
                               const uint8_t *states, const uint16_t *sources);
 void view_free(struct cluster_view *view); /* NULL is fine */
 
-/* Notes for what this server does not follow its node's primary yet. */
+/* Notes which slots keep this server from following its node's primary: how
+ * many, and the owner of the first one. */
 void view_set_waiting(struct cluster_view *view, unsigned slots,
                       uint16_t owner);
 
-/* Notes how many slots are missing since their owner's epoch has fallen. */
+/* Notes how many slots are missing because their owner's epoch has fallen. */
 void view_set_fallen(struct cluster_view *view, unsigned slots);
 
 /* Notes which daemons are silent, by node, before the view is shown. */
@@ -60,7 +61,7 @@ view_owner(const struct cluster_view *view, unsigned slot)
     return owner == TOPOLOGY_NOBODY ? NULL : &view->nodes[owner];
 }
 
-/* Returns what a redirect to the node ends with, "host:port". */
+/* Returns the end of a redirect to the node: "host:port". */
 static inline struct slice
 view_redirect(const struct view_node *node, bool tls)
 {

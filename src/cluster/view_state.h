@@ -14,12 +14,13 @@
 enum slot_state {
     SLOT_AWAY,     /* another node owns it, or nobody */
     SLOT_SERVED,   /* this node owns it, and its data is here */
-    SLOT_PULLED,   /* this node owns it, its data is at another daemon yet */
+    SLOT_PULLED,   /* this node owns it, but its data is still at another daemon
+                    */
     SLOT_EXPORTED, /* another node owns it, and its daemon fetches the data */
     SLOT_HELD,     /* a hand-off is under way, or will be: commands wait */
     SLOT_MISSING,  /* this node owns it, and no daemon has its data */
-    SLOT_LEAVING   /* another node owns it, and its daemon has not come for the
-                      data yet: served for some time more */
+    SLOT_LEAVING   /* another node owns it, but its daemon has not come for the
+                      data yet: it is served for some more time */
 };
 enum { SLOT_STATES = SLOT_LEAVING + 1 };
 
@@ -30,13 +31,13 @@ enum view_endpoint {
     VIEW_ENDPOINT_UNKNOWN
 };
 
-/* Options of the neighbour that bind its daemon too. */
+/* Options of the neighbour that this daemon must follow, too. */
 struct cluster_settings {
-    uint64_t node_timeout_ms;    /* cluster-node-timeout */
-    bool full_coverage;          /* cluster-require-full-coverage */
-    bool reads_when_down;        /* cluster-allow-reads-when-down */
-    unsigned databases;          /* cluster-databases; 1 where it is unknown */
-    enum view_endpoint endpoint; /* cluster-preferred-endpoint-type */
+    uint64_t node_timeout_ms; /* cluster-node-timeout */
+    bool full_coverage;       /* cluster-require-full-coverage */
+    bool reads_when_down;     /* cluster-allow-reads-when-down */
+    unsigned databases; /* cluster-databases; 1 if the node does not know it */
+    enum view_endpoint endpoint;        /* cluster-preferred-endpoint-type */
     char shard_id[TOPOLOGY_ID_LEN + 1]; /* CLUSTER MYSHARDID; "": unknown */
 };
 
@@ -45,23 +46,24 @@ enum { VIEW_REPLIES = VIEW_NODES + 1 };
 
 struct view_node {
     const struct topology_node *node;
-    /* Of the daemon: the place in the map, or as the node has it. */
+    /* The daemon's address: from sidecar-map, or its node's. */
     const char *host;     /* "": unknown */
     const char *hostname; /* "": none */
-    const char *endpoint; /* the one of both that clients use; NULL: unknown */
-    unsigned slots;       /* that it owns */
-    unsigned port[2];     /* for plain clients, and for those with TLS; 0: the
-                             node's port and the offset make none */
+    const char *endpoint; /* what clients use; NULL: unknown */
+    unsigned slots;       /* number of slots that it owns */
+    unsigned port[2]; /* for plain clients, and for clients with TLS; 0: there
+                         is none, by the node's port and the offset */
     bool failed;
-    bool silent; /* the daemon has not answered at the last survey */
+    bool silent; /* the daemon did not answer the last survey */
     int next_replica, first_replica; /* lists by primary; -1 ends them */
-    char place[TOPOLOGY_HOST_MAX];   /* what host points to if it is placed */
+    char place[TOPOLOGY_HOST_MAX]; /* host points here if it is from sidecar-map
+                                    */
     char redirect[2][TOPOLOGY_HOST_MAX + 8]; /* "<endpoint>:<port>" */
     uint16_t redirect_len[2];
 };
 
-/* A serialised reply; `gap` is where the own replication offset goes, with
- * its ':' and line end; SIZE_MAX: nowhere. */
+/* A serialised reply; `gap` is where the server's own replication offset is
+ * inserted, with its ':' and line end; SIZE_MAX: nowhere. */
 struct view_text {
     struct buf text;
     size_t gap;
@@ -77,12 +79,13 @@ struct cluster_view {
                                            PFAIL, or FAIL */
     unsigned shards;                    /* primaries with slots: cluster_size */
     unsigned owned;     /* slots of this node, or of its primary */
-    unsigned replicas;  /* of the same primary, but those that are FAIL */
-    unsigned silent;    /* daemons */
-    unsigned fallen;    /* of those that are missing: by their owner's epoch */
+    unsigned replicas;  /* replicas of the same primary, without those that are
+                           FAIL */
+    unsigned silent;    /* silent daemons */
+    unsigned fallen;    /* missing slots whose owner's epoch has fallen */
     unsigned waiting;   /* slots that keep this server from following */
-    uint16_t waits_for; /* the owner of the first; TOPOLOGY_NOBODY */
-    bool primary;       /* this node is one */
+    uint16_t waits_for; /* the owner of the first one, or TOPOLOGY_NOBODY */
+    bool primary;       /* this node is a primary */
     int leader;         /* index of this node, or of its primary if it
                            is a replica; -1: unknown */
     struct cluster_settings settings;

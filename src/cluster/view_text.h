@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Writes the replies of CLUSTER SLOTS, SHARDS and NODES of a view whose other
- * fields are set, in the forms of Redis 7.0.15. Each is written once for each
- * view, in RESP2 and RESP3, and for plain clients and those with TLS if these
- * use different ports.
+ * Writes the replies of CLUSTER SLOTS, SHARDS and NODES for a view whose other
+ * fields are set, in the form of Redis 7.0.15. Each reply is written once for
+ * each view, in RESP2 and RESP3, and for plain clients and those with TLS if
+ * these use different ports.
  */
 #pragma once
 

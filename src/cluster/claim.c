@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Gaining slots, one source at a time. What is decided here for a wanted slot:
+ * Gains slots, from one source at a time. For a wanted slot it decides as
+ * follows:
  *
  * - We hold it at our node's epoch, were not fenced, and know of no claim at a
  *   higher one: nobody else can have owned it since. It is served at once.
@@ -129,8 +130,8 @@ keep_holdings(struct sidecar *sidecar, uint64_t now_ms)
     write_claim(sidecar, now_ms);
 }
 
-/* The disk has it: holds the slots, and serves those that no other daemon has
- * claimed meanwhile. */
+/* Ends a claim whose slots are on the disk: holds the slots, and serves those
+ * that no other daemon has claimed meanwhile. */
 static void
 kept(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -154,7 +155,8 @@ kept(struct sidecar *sidecar, uint64_t now_ms)
     sidecar_serve(sidecar, &set);
 }
 
-/* These slots are not on their way to us any more, but ours. */
+/* Takes slots out of the claim, since our node still owns them but they are not
+ * on their way to us any more. */
 static void
 leave_claim(struct sidecar *sidecar, const struct slot_set *left)
 {
@@ -192,7 +194,8 @@ lead(struct sidecar *sidecar, uint64_t now_ms)
     keep_holdings(sidecar, now_ms);
 }
 
-/* The slots are still wanted; another source has to be found. */
+/* Gives the claim up. The slots are still wanted; another source must be found.
+ */
 static void
 fail_claim(struct sidecar *sidecar, const char *reason, uint64_t now_ms)
 {
@@ -238,7 +241,8 @@ fenced(struct sidecar *sidecar, const struct sidecar_answer *answer,
     }
 }
 
-/* Whether this state has lasted for as long as a daemon may be silent. */
+/* Returns whether this state has lasted for as long as a daemon may be silent.
+ */
 static bool
 is_patient(const struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -262,15 +266,15 @@ answered_fence(struct sidecar *sidecar, const struct sidecar_answer *answer,
         survey_hurry(sidecar);
     } else if (answer->kind == SIDECAR_SILENT && claim->state == CLAIM_FENCES &&
                !is_patient(sidecar, now_ms)) {
-        claim->silent_ms = now_ms; /* it may have stopped, and a new copy would
-                                      take long: it is asked again */
+        claim->silent_ms = now_ms; /* the source may have stopped; a new copy
+                                      would take long, so ask it again */
     } else {
         sidecar->hooks.pull_cancel(sidecar->hooks.ctx);
         fail_claim(sidecar, answer->reason, now_ms);
     }
 }
 
-/* The source has been asked once more, since its link broke. */
+/* Handles the answer of a source that was asked again, since its link broke. */
 static void
 answered_again(struct sidecar *sidecar, const struct sidecar_answer *answer,
                uint64_t now_ms)
@@ -278,7 +282,7 @@ answered_again(struct sidecar *sidecar, const struct sidecar_answer *answer,
     if (answer->kind == SIDECAR_HAS_KEYS) {
         sidecar->claim.broke = false;
         sidecar->changed = true;
-    } else { /* it has no keys any more: our copy has to lose them, too */
+    } else { /* the source has no keys any more: our copy must lose them, too */
         answered_fence(sidecar, answer, now_ms);
     }
 }
@@ -295,7 +299,8 @@ pull(struct sidecar *sidecar)
                         sidecar_claimed(sidecar));
 }
 
-/* The source had no keys. Keys that are here are of an earlier copy. */
+/* Handles that the source had no keys. Keys that are here belong to an earlier
+ * copy. */
 static void
 fenced_empty(struct sidecar *sidecar, const struct sidecar_answer *answer,
              uint64_t now_ms)
@@ -432,7 +437,7 @@ static void
 enter_claim(struct sidecar *sidecar, const struct slot_set *set)
 {
     slot_set_foreach (set, slot) {
-        sidecar_enter_open(sidecar, slot); /* it is not missing any more */
+        sidecar_enter_open(sidecar, slot); /* the slot is not missing now */
         sidecar_enter(sidecar, slot, PHASE_CLAIMED);
     }
 }
@@ -484,8 +489,8 @@ claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms)
 /* What is to be done about a wanted slot. */
 enum want { WANT_WAITS, WANT_SERVE, WANT_KEEP, WANT_CLAIM, WANT_MISSING };
 
-/* By what the survey found. While a daemon is silent, it may have newer data
- * than those that answered, and serve it until its lease has ended. */
+/* Decides by what the survey found. A silent daemon may have newer data than
+ * those that answered, and serve it until its lease has ended. */
 static enum want
 decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
@@ -505,7 +510,7 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
     }
     if (sidecar_is_fallen(sidecar, slot) &&
         (!patient || !sidecar->topology->ok || !sidecar->slots[slot].forced)) {
-        /* Or our node has not heard yet that another one owns it. */
+        /* Perhaps our node does not know yet that another one owns the slot. */
         return patient ? WANT_MISSING : WANT_WAITS;
     }
     if ((best < own->known[slot] && !sidecar->survey.complete) ||
@@ -520,7 +525,7 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
     if ((holder->copy || (ours && own->copied[slot] != 0) ||
          !sidecar->survey.complete) &&
         !patient) {
-        return WANT_WAITS; /* one that is silent may serve it, with a lease */
+        return WANT_WAITS; /* a silent daemon may serve it, with a lease */
     }
     if (sidecar_force_chooses(sidecar, slot, &ours, &from) && !patient) {
         return WANT_WAITS;
@@ -602,8 +607,9 @@ pick(struct sidecar *sidecar, uint64_t now_ms)
     }
 }
 
-/* Whether our log has reached the place where the source has stopped. Another
- * history is a later one: the source's log was there before. */
+/* Returns whether our log has reached the place where the source has stopped.
+ * If our history is another one, it is a later one, which includes the source's
+ * log. */
 static bool
 has_drained(const struct sidecar *sidecar)
 {
@@ -615,8 +621,8 @@ has_drained(const struct sidecar *sidecar)
            position >= sidecar->claim.position;
 }
 
-/* Whether our copy has all. If another node has owned the slots since, its
- * daemon may have later data, and serve it until its lease has ended. */
+/* Returns whether our copy has all. If another node has owned the slots since,
+ * its daemon may have later data, and serve it until its lease has ended. */
 static bool
 may_lead(struct sidecar *sidecar, uint64_t now_ms)
 {

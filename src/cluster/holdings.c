@@ -75,7 +75,7 @@ is_zero(const void *data, size_t size)
 
 enum { CHUNK = 128 }; /* slots that are compared at once */
 
-/* Nearly always nothing has changed, so equal chunks are passed over. */
+/* Skips equal chunks, since nearly always nothing has changed. */
 bool
 holdings_learn(struct holdings *holdings, const struct holdings *other)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Every event changes what is known, and ends with settle_changes(): what
- * follows from it for the role, the slots and the claim, and what commands see
- * then.
+ * Every event changes what is known, and ends with settle_changes(), which does
+ * what follows for the role, the slots and the claim, and for what commands
+ * see.
  */
 #include "cluster/sidecar.h"
 
@@ -68,9 +68,9 @@ sidecar_set_options(struct sidecar *sidecar,
 
 /* ---- slots --------------------------------------------------------------- */
 
-/* Compares the owners with those of the last poll. The daemon of the node that
- * owned a slot before is the first to be asked for it. Returns whether our node
- * has gained slots. */
+/* Compares the owners with those of the last poll. The daemon of the former
+ * owner of a slot is asked for it first. Returns whether our node has gained
+ * slots. */
 static bool
 follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
 {
@@ -172,7 +172,7 @@ follow(struct sidecar *sidecar, const char *leader)
             sidecar_enter(sidecar, slot, PHASE_AWAY);
         }
     }
-    sidecar_give_reset(sidecar); /* what is here is the leader's from now on */
+    sidecar_give_reset(sidecar); /* from now on our data is the leader's */
     sidecar->changed = true;
     log_notice("cluster.sidecar", "follows the daemon of another node",
                "node=%s", leader);
@@ -237,7 +237,7 @@ write_changes(struct sidecar *sidecar)
     }
 }
 
-/* Draws the consequences of what has changed. */
+/* Does what follows from the changes. */
 static void
 settle_changes(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -263,8 +263,9 @@ settle_changes(struct sidecar *sidecar, uint64_t now_ms)
     }
 }
 
-/* Another id is another node: what is here counts as a copy of what the daemon
- * of the old one has, and nobody follows that. */
+/* Checks the id of our node. If it has changed, this is another node: then our
+ * data counts as a copy of that of the old node's daemon, which we do not
+ * follow. */
 static void
 check_identity(struct sidecar *sidecar, uint64_t now_ms)
 {

@@ -16,7 +16,7 @@ drop_offer(struct sidecar *sidecar)
     sidecar->offer.holdings = NULL;
 }
 
-/* Whether our leader has told over the present link what it holds. */
+/* Returns whether our leader has told over the present link what it holds. */
 static bool
 is_told(const struct sidecar *sidecar)
 {
@@ -27,7 +27,8 @@ is_told(const struct sidecar *sidecar)
            sidecar->hooks.is_told(sidecar->hooks.ctx);
 }
 
-/* What this leader has told stays: it does not say it twice. */
+/* Keeps what the leader has told over this link, since it does not tell it
+ * twice. */
 void
 sidecar_copy_reset(struct sidecar *sidecar)
 {
@@ -107,8 +108,8 @@ sidecar_copy_answered(struct sidecar *sidecar, uint64_t number,
     sidecar->offer_number = 0;
     if (answer->kind != SIDECAR_HOLDS || answer->holdings->follows[0] != '\0' ||
         !sidecar->hooks.is_linked(sidecar->hooks.ctx) || is_told(sidecar)) {
-        return true; /* it is not there, does not lead yet (it may follow us),
-                        or has told later */
+        return true; /* the leader is not there, does not lead yet (it may
+                        follow us), or has told since */
     }
     offer = set_offer(sidecar, answer->holdings, false);
     memcpy(offer->history, answer->history, sizeof(offer->history));
@@ -150,7 +151,8 @@ take_offer(struct sidecar *sidecar, const struct sidecar_offer *offer)
     sidecar->changed = true;
 }
 
-/* Whether the offer is of our leader, which leads already, and not taken. */
+/* Returns whether the offer comes from our leader, which already leads, and was
+ * not taken yet. */
 static bool
 is_usable(const struct sidecar *sidecar)
 {
@@ -162,8 +164,8 @@ is_usable(const struct sidecar *sidecar)
             strcmp(offer->holdings->node, sidecar->leader) == 0);
 }
 
-/* Our copy holds what its leader held at a place of the log that it has
- * reached. A slot that the leader holds no more is not held here at once. */
+/* If our copy has reached the place of the offer, it holds what the leader held
+ * there. A slot that the leader no longer holds is dropped here at once. */
 static void
 compare_offer(struct sidecar *sidecar)
 {

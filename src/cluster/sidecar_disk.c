@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A server that journals serves a slot that it has claimed when its disk has
- * the data, and the file says so. One without a journal serves it at once, and
- * asks for a snapshot, since its users expect no more of it: the file follows.
+ * the data, and the file says so. A server without a journal serves it at once
+ * and requests a snapshot, since its users do not expect more; the file
+ * follows.
  *
  * Positions grow along a log, and each slot has the one from which our data is
  * what we hold. Each start and each promotion gives the log another name
@@ -83,7 +84,7 @@ sidecar_disk_loose(const struct sidecar *sidecar)
 
 /* ---- the start ----------------------------------------------------------- */
 
-/* Whether the data is what the file means. */
+/* Returns whether the data is that of the file. */
 static bool
 is_of_file(const struct sidecar *sidecar)
 {
@@ -141,7 +142,7 @@ sidecar_disk_check(struct sidecar *sidecar)
 
 /* ---- the disk ------------------------------------------------------------ */
 
-/* Others see it when the file has it. */
+/* Notes what the file has: only then other daemons see it. */
 static void
 note_written(struct sidecar *sidecar)
 {
@@ -153,8 +154,8 @@ note_written(struct sidecar *sidecar)
     }
 }
 
-/* The file says nothing of what a copy holds until its disk has that. A copy
- * without a journal is not saved for that. */
+/* Requests that the disk gets the data. The file does not say what a copy holds
+ * before it is on the disk. For a copy without a journal, nothing is saved. */
 static void
 ask_for_disk(struct sidecar *sidecar, bool journals, uint64_t now_ms)
 {
@@ -168,8 +169,8 @@ ask_for_disk(struct sidecar *sidecar, bool journals, uint64_t now_ms)
     }
 }
 
-/* Our log has gone on from another place: nothing of what was held is here. A
- * copy has sidecar_copy_check. */
+/* Handles that our log continues from another place: then nothing that was held
+ * is here. For copies, sidecar_copy_check does this. */
 static void
 check_history(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -208,8 +209,8 @@ sidecar_disk_tick(struct sidecar *sidecar, uint64_t now_ms)
 
 /* ---- the file ------------------------------------------------------------ */
 
-/* The present history, those before it, and the one of the snapshot, which is
- * the last, so that no other one takes its place. */
+/* Writes the histories: the present one, those before it, and that of the
+ * snapshot, which comes last, so that it is never pushed out. */
 static void
 name_data(struct sidecar *sidecar)
 {
@@ -235,8 +236,8 @@ name_data(struct sidecar *sidecar)
     }
 }
 
-/* Whether a slot of a claim is what we held before: a survey has found nothing
- * newer. */
+/* Returns whether a slot of a claim is what we held before: a survey has found
+ * nothing newer. */
 static bool
 is_held_on(const struct sidecar *sidecar, unsigned slot)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The word of an operator holds until the slot is served, or is not ours any
- * more. A survey that begins later has to end first: another node may own the
- * slot by now, and its daemon claim it. Neither does the word shorten the time
- * for which a silent daemon may have a lease: the claim goes on as with
+ * The decision of an operator is valid until the slot is served, or is not ours
+ * any more. A survey that begins later must end first: another node may own the
+ * slot by now, and its daemon may claim it. The decision does not shorten the
+ * time for which a silent daemon may have a lease: the claim goes on as with
  * sidecar-missing-slot empty.
  */
 #include "cluster/sidecar_force.h"
@@ -96,8 +96,8 @@ refuse_source(const struct sidecar *sidecar, const struct slot_set *set,
     return false;
 }
 
-/* Returns the peer whose data has the highest epoch; of equal ones as a survey
- * chooses. */
+/* Returns the peer whose data has the highest epoch. If there are several,
+ * chooses as a survey does. */
 static uint16_t
 highest_of(struct sidecar *sidecar, unsigned slot)
 {
@@ -107,9 +107,9 @@ highest_of(struct sidecar *sidecar, unsigned slot)
 }
 
 /* Returns the peer that has a copy of later data than any server holds, or
- * PEER_NONE. A replica may have the data of a primary that is lost and not have
- * heard that it holds it. It cannot be a part of a copy of what is held, which
- * has fewer items. */
+ * PEER_NONE. A replica may have the data of a lost primary without knowing that
+ * it holds it. It has more items than the data that is held, so it is no
+ * incomplete copy of that data. */
 static uint16_t
 later_copy(struct sidecar *sidecar, unsigned slot, struct candidate *candidates)
 {

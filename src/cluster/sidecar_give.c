@@ -9,8 +9,8 @@
 
 #include <stdio.h>
 
-/* Whether the slot was fenced a moment ago: its claim may be under way, and
- * surveys that ended before may not show it. */
+/* Returns whether the slot was fenced a moment ago: its claim may be under way,
+ * and surveys that ended before may not show it. */
 static bool
 is_being_given(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
@@ -21,8 +21,8 @@ is_being_given(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 
 /* ---- slots whose owner's daemon has not come ----------------------------- */
 
-/* The owner before may have taken the slot without a word to us, and the new
- * one's daemon may not know yet that it owns it. */
+/* The former owner may have taken the slot without asking us, and the daemon of
+ * the new owner may not know yet that it owns the slot. */
 bool
 sidecar_give_pass(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
@@ -37,7 +37,7 @@ sidecar_give_pass(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
     return true;
 }
 
-/* A slot that was served. */
+/* Handles the loss of a slot that was served. */
 static void
 lose_served(struct sidecar *sidecar, unsigned slot, uint16_t owner, bool leased,
             uint64_t now_ms)
@@ -78,7 +78,8 @@ sidecar_give_lose(struct sidecar *sidecar, unsigned slot, uint16_t owner,
     }
 }
 
-/* The daemon beside this node has come for the slots. NULL: nobody has to. */
+/* Notes that the daemon beside this node has come for the slots. NULL: no
+ * daemon has to come. */
 static void
 came(struct sidecar *sidecar, const struct slot_set *set, const char *node)
 {
@@ -88,7 +89,7 @@ came(struct sidecar *sidecar, const struct slot_set *set, const char *node)
     }
 }
 
-/* We have nothing to do with these slots, unless our node owns them. */
+/* Ends our part in these slots, unless our node owns them. */
 static void
 leave(struct sidecar *sidecar, const struct slot_set *set)
 {
@@ -99,10 +100,10 @@ leave(struct sidecar *sidecar, const struct slot_set *set)
     }
 }
 
-/* Whether the owner's daemon cannot send clients back: it is not there, or
- * another one has had the slot since. Nobody comes for a slot that was never
- * held here, or that another daemon has fenced: its owner's daemon is given the
- * time in which it looks. */
+/* Returns whether the owner's daemon cannot send clients back: it is not there,
+ * or another one has had the slot since. No daemon comes for a slot that was
+ * never held here, or that another daemon has fenced: then commands wait until
+ * the owner's daemon must have noticed. */
 static bool
 is_settled(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
@@ -120,8 +121,8 @@ is_settled(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
             sidecar->peers[owner].silent);
 }
 
-/* The slots that are not served any more. Their owner's daemon may know it
- * already, so it is asked. */
+/* Ends the LEAVING phase of slots whose time is over. Their owner's daemon may
+ * know already that it owns them, so it is asked. */
 static void
 end_leaving(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -142,7 +143,7 @@ end_leaving(struct sidecar *sidecar, uint64_t now_ms)
     sidecar->leaving_until_ms = first_ms;
 }
 
-/* Those of this phase that are settled wait no more. */
+/* Ends the waiting of the slots in this phase that are settled. */
 static void
 settle(struct sidecar *sidecar, enum slot_phase phase, uint64_t now_ms)
 {
@@ -180,8 +181,8 @@ sidecar_give_await(struct sidecar *sidecar, uint64_t now_ms)
 
 /* ---- fences -------------------------------------------------------------- */
 
-/* Whether the slot was served here until now, at this epoch + 1 (0: any), and
- * nobody else has claimed it. */
+/* Returns whether the slot was served here until now, at this epoch + 1 (0:
+ * any), and nobody else has claimed it. */
 static bool
 is_latest(const struct sidecar *sidecar, unsigned slot, uint64_t epoch)
 {
@@ -191,8 +192,8 @@ is_latest(const struct sidecar *sidecar, unsigned slot, uint64_t epoch)
            (epoch == 0 || epoch == held);
 }
 
-/* Whether another node than this one owns the slot, with a higher epoch than
- * the one that asks knows of. */
+/* Returns whether another node than this one owns the slot, with a higher epoch
+ * than that in the question. */
 static bool
 has_later_owner(const struct sidecar *sidecar, const struct sidecar_ask *ask,
                 int node, unsigned slot)
@@ -362,14 +363,15 @@ forget_slots(struct sidecar *sidecar, const struct slot_set *set,
     sidecar->changed = true;
 }
 
-/* Rule 4: slots that the daemon of their owner holds at a higher epoch. */
+/* Forgets, by rule 4, slots that the daemon of their owner holds at a higher
+ * epoch. */
 void
 sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
 {
     struct slot_set set;
 
     if (sidecar->forget_round == sidecar->survey.rounds) {
-        return; /* it has seen these answers */
+        return; /* rule 4 has seen this survey */
     }
     sidecar->forget_round = sidecar->survey.rounds;
     memset(&set, 0, sizeof(set));
@@ -388,8 +390,8 @@ sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
                slot_set_count(&set));
 }
 
-/* Whether the owner's daemon holds the slot at the epoch of our copy, which it
- * has fetched since. */
+/* Returns whether the owner's daemon holds the slot at the epoch of our copy,
+ * which it has fetched since. */
 static bool
 is_fetched(const struct sidecar *sidecar, unsigned slot)
 {
@@ -406,7 +408,7 @@ sidecar_give_outdate(struct sidecar *sidecar, uint64_t now_ms)
     struct holdings *own = sidecar->own;
 
     if (sidecar->forget_round == sidecar->survey.rounds) {
-        return; /* it has seen these answers */
+        return; /* it has seen this survey */
     }
     sidecar->forget_round = sidecar->survey.rounds;
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
@@ -522,8 +524,8 @@ sidecar_give_reset(struct sidecar *sidecar)
     sidecar->forgets_at_ms = 0;
 }
 
-/* The keys go when the disk says that the slots are not held, and replicas have
- * learned it. */
+/* Deletes the keys when the file says that the slots are not held, and replicas
+ * know it. */
 void
 sidecar_give_drop(struct sidecar *sidecar, uint64_t now_ms)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * At most five peers are named by a slot, of which two have answered the same
- * surveys as all the others; the owners are in the topology. So there are never
- * as many as an index can name.
+ * A slot refers to at most five peers. Two of these have answered the same
+ * surveys as all others, and the owners are in the topology. So there are never
+ * more peers than indices.
  */
 #include "cluster/sidecar_peers.h"
 

@@ -74,7 +74,8 @@ show_owned(struct sidecar *sidecar)
     }
 }
 
-/* A replica serves readers what it has of its leader's slots. */
+/* Shows the slots of the leader, of which a replica serves its copy to readers.
+ */
 static void
 show_copies(struct sidecar *sidecar)
 {

@@ -39,7 +39,7 @@ sidecar_slots_init(struct sidecar *sidecar)
     slot_set_add_range(&sidecar->in[PHASE_AWAY], 0, CLUSTER_SLOTS - 1);
 }
 
-/* Whether what is here of a slot that enters this phase is the newest. */
+/* Returns whether our data of a slot that enters this phase is the newest. */
 static bool
 is_newest(enum slot_phase phase, bool before)
 {
@@ -129,7 +129,7 @@ sidecar_serve(struct sidecar *sidecar, const struct slot_set *set)
         struct sidecar_slot *at = &sidecar->slots[slot];
 
         sidecar_enter(sidecar, slot, PHASE_SERVED);
-        at->given_ms = 0; /* it has come back */
+        at->given_ms = 0; /* the slot has come back */
         at->given_epoch = 0;
         at->judged = sidecar->own->known[slot];
         at->fenced = false;

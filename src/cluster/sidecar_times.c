@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cluster/sidecar_times.h"
 
-/* A survey that was not under way when something happened has heard all after
- * this time: the one under way ends, and the next one follows soon. */
+/* After this time, a survey that began after an event has heard all daemons:
+ * the survey under way ends, and the next one follows soon. */
 enum { NEXT_SURVEY_MS = SURVEY_SOON_MS + 2 * SIDECAR_ANSWER_MS };
 
 bool

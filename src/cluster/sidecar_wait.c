@@ -9,8 +9,8 @@
 
 #include <stdio.h>
 
-/* Whether ours is a copy of what the owner's daemon has, which has no need of
- * it. */
+/* Returns whether our data is a copy of that of the owner's daemon, which does
+ * not need it. */
 static bool
 is_copy_of(const struct sidecar *sidecar, uint16_t owner)
 {
@@ -36,8 +36,8 @@ sidecar_is_taken(const struct sidecar *sidecar, unsigned slot)
             sidecar->survey.rounds > sidecar->slots[slot].wanted_round);
 }
 
-/* Whether the server that we are to copy is the one that we copy already, and
- * has what our copy is of, as the last survey says. */
+/* Returns whether the server that we should copy is the one that we copy
+ * already, and, by the last survey, it has the data of our copy. */
 static bool
 is_at_leader(const struct sidecar *sidecar, const char *leader, unsigned slot)
 {
@@ -102,8 +102,8 @@ holds_nothing(const struct sidecar *sidecar)
     return slot_set_is_empty(&held);
 }
 
-/* Whether all that is here may go, so that the leader's data takes its place,
- * as the last survey says. */
+/* Returns whether by the last survey, the leader's data may replace all our
+ * data. */
 static bool
 may_go(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
 {
@@ -132,7 +132,7 @@ bool
 sidecar_may_follow(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
 {
     if (strcmp(sidecar->own->follows, leader) == 0) {
-        return true; /* its own copy */
+        return true; /* the server's own copy */
     }
     if (!may_go(sidecar, leader, now_ms)) {
         return false;
@@ -175,8 +175,8 @@ sidecar_wait_end(struct sidecar *sidecar)
     }
 }
 
-/* The server that we copied may be there, and have later changes. Other copies
- * of its log may be longer than ours. */
+/* Notes how far our copy goes: the server that we copied may come back with
+ * later changes, and other copies of its log may be longer than ours. */
 void
 sidecar_wait_lead(struct sidecar *sidecar, const struct slot_set *claimed)
 {

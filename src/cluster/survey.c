@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Each daemon asks all others what they hold, about once a second, and sooner
- * while a slot of its own is wanted. The answers say from whom to fetch, which
- * slots nobody has ever held, and which of ours another daemon holds at a
- * higher epoch.
+ * while a slot of its own is wanted. The answers say from which daemon to
+ * fetch, which slots were never held, and which of our slots another daemon
+ * holds at a higher epoch.
  *
- * At rest a round asks what has changed. If nothing has, what the last round
- * found holds on. Else those that have said so are asked for all they hold, in
- * the same round.
+ * At rest a round asks what has changed. If nothing has, the result of the last
+ * round stays valid. Otherwise the daemons that reported no change are asked,
+ * in the same round, for everything they hold.
  */
 #include "cluster/survey.h"
 
@@ -38,7 +38,7 @@ survey_hurry(struct sidecar *sidecar)
     sidecar->survey.next_ms = 0;
 }
 
-/* The pause between two rounds at rest. */
+/* Returns the pause between two rounds at rest. */
 static uint64_t
 pause_of(const struct sidecar *sidecar)
 {
@@ -108,7 +108,7 @@ survey_outdoes_source(const struct sidecar *sidecar)
     return false;
 }
 
-/* Whether an operator's word has chosen the source of the slot. */
+/* Returns whether an operator has chosen the source of the slot. */
 static bool
 is_chosen(const struct sidecar *sidecar, unsigned slot)
 {
@@ -275,8 +275,8 @@ begin_round(struct sidecar *sidecar, uint64_t now_ms)
     }
 }
 
-/* All have answered. Those that have said that nothing has changed are asked
- * again if that is not true of all. */
+/* Handles that all daemons have answered. If one has reported a change, the
+ * daemons that reported none are asked again, for everything. */
 static void
 end_part(struct sidecar *sidecar)
 {
@@ -284,7 +284,7 @@ end_part(struct sidecar *sidecar)
     size_t asked = survey->asked_count;
 
     if (survey->same == 0) {
-        survey->asks_same = false; /* it has heard all of it */
+        survey->asks_same = false; /* the round has whole answers */
     } else if (!survey->differs && !survey->other_silent) {
         memcpy(survey->fresh, survey->found,
                CLUSTER_SLOTS * sizeof(*survey->fresh));
@@ -318,9 +318,9 @@ survey_tick(struct sidecar *sidecar, uint64_t now_ms)
     }
 }
 
-/* Of two holders the one with the higher epoch counts, and of equal epochs the
- * one that is no copy. Of two copies, which are of one log, the longer one
- * counts. */
+/* Merges an answer into the result. If there are two holders, the one with the
+ * higher epoch counts; with equal epochs, the one that is no copy. Of two
+ * copies, which belong to the same log, the longer one counts. */
 static void
 merge(struct sidecar *sidecar, uint16_t peer,
       const struct sidecar_answer *answer)
@@ -366,8 +366,8 @@ take_answer(struct sidecar *sidecar, uint16_t at,
 
     if (answer->kind == SIDECAR_REFUSED && survey->asks_same &&
         peer->seen != 0 && !peer->plain) {
-        peer->plain = true; /* it may not know the question */
-        peer->same = true;  /* it is asked again */
+        peer->plain = true; /* the peer may not know the question */
+        peer->same = true;  /* ask the peer again */
         survey->same++;
         survey->differs = true;
         return;
@@ -380,7 +380,7 @@ take_answer(struct sidecar *sidecar, uint16_t at,
         survey->same++;
     } else if (silent) {
         peer->seen = 0;
-        peer->plain = false; /* it may be another version next time */
+        peer->plain = false; /* next time it may run another version */
         survey->silent++;
     } else {
         survey->differs = true;

@@ -18,7 +18,7 @@
 
 enum { FIELDS = 8, MARKS_MAX = 2 * CLUSTER_SLOTS };
 
-/* The fields of one line, and what follows them. */
+/* The fields of one line, and the slots that follow them. */
 struct line {
     struct slice field[FIELDS];
     struct slice slots;
@@ -80,8 +80,8 @@ copy_text(char *to, struct slice text)
     to[text.len] = '\0';
 }
 
-/* Cuts what stands before the first SEPARATOR off the front, and drops the
- * separator; all of the text if there is none. */
+/* Cuts the text before the first SEPARATOR off the front, and drops the
+ * separator; without a separator, cuts off the whole text. */
 static struct slice
 cut_word(struct slice *text, char separator)
 {
@@ -108,7 +108,8 @@ parse_port(struct slice text, unsigned *ret_port)
     return true;
 }
 
-/* host:port[@cport][,hostname[,key=value...]]; an IPv6 host has no brackets. */
+/* Parses host:port[@cport][,hostname[,key=value...]]; an IPv6 host has no
+ * brackets. */
 static bool
 parse_address(struct slice text, struct topology_node *node)
 {
@@ -280,7 +281,7 @@ parse_lines(struct parser *parser, struct slice text)
 
 /* ---- second pass --------------------------------------------------------- */
 
-/* "[s->-id]" or "[s-<-id]" */
+/* Parses "[s->-id]" or "[s-<-id]". */
 static bool
 parse_mark(struct parser *parser, struct slice text)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Replicas that have failed are left out of CLUSTER SLOTS alone.
+ * Replicas that have failed are left out only from CLUSTER SLOTS.
  */
 #include "cluster/view_text.h"
 
 #include "base/err.h"
 #include "proto/reply.h"
 
-/* One variant of one reply. */
+/* The state of writing one variant of one reply. */
 struct writer {
     const struct cluster_view *view;
     struct reply *reply;
@@ -16,7 +16,7 @@ struct writer {
 
 /* ---- CLUSTER SLOTS ------------------------------------------------------- */
 
-/* host, port, id, and what else is known of the address. */
+/* Writes host, port, id, and further facts about the address. */
 static void
 write_slots_node(const struct writer *writer, const struct view_node *node)
 {
@@ -136,7 +136,7 @@ write_shard_node(const struct writer *writer, const struct view_node *node,
     reply_bulk_text(reply, node->failed ? "fail" : "online");
 }
 
-/* Most nodes of a large cluster have none. */
+/* Returns the slots of a node; most nodes of a large cluster have none. */
 static struct slot_set
 slots_of(const struct cluster_view *view, int index)
 {
@@ -239,7 +239,8 @@ write_flags(struct buf *out, uint32_t flags)
     }
 }
 
-/* The times of pings are 0: daemons send each other none. */
+/* Writes a line. The times of pings are 0, since daemons send each other none.
+ */
 static void
 write_nodes_line(const struct writer *writer, struct buf *out, size_t index)
 {

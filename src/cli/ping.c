@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One deadline holds for all of it: connecting, the TLS handshake, and all
+ * One deadline applies to everything: connecting, the TLS handshake, and all
  * replies. The requests are sent at once.
  */
 #include "cli/ping.h"
@@ -35,7 +35,7 @@ struct ping {
     const struct conf *conf;
     bool alive;    /* any reply is good */
     bool ready;    /* INFO must say that it serves data, too */
-    bool complete; /* and that nothing is missing at it */
+    bool complete; /* and whether data is missing there */
     const char *user;
     struct buf password;
     uint64_t deadline_ns;
@@ -104,7 +104,8 @@ read_word(struct ping *ping, const char *word, uint64_t *ret_seconds)
     return file == NULL || read_password(ping, file);
 }
 
-/* Without a user and a password of its own, it logs in with requirepass. */
+/* Reads the words. Without a user and a password there, the login uses
+ * requirepass. */
 static bool
 read_words(struct ping *ping, const struct conf_args *args, char *const *words)
 {
@@ -231,8 +232,8 @@ dial_addresses(struct ping *ping, const char *addresses, unsigned port)
     return false;
 }
 
-/* The operator's ways in come first: they are open when clients are too many.
- */
+/* Dials the server. The operator's sockets come first, since they accept
+ * connections when there are too many clients. */
 static bool
 dial_server(struct ping *ping)
 {
@@ -250,9 +251,9 @@ dial_server(struct ping *ping)
         (unsigned)(conf->port > 0 ? conf->port : conf->tls_port));
 }
 
-/* Without authorities in the configuration, the server's own certificate is the
- * one to expect. Its names are not checked: it may be for the host's name,
- * while this dials an address of the machine. */
+/* Begins TLS. Without authorities in the configuration, the server's own
+ * certificate is expected. Its names are not checked: it may be for the host's
+ * name, while this dials an address of the machine. */
 static bool
 begin_tls(struct ping *ping)
 {
@@ -343,7 +344,8 @@ read_info(struct ping *ping)
                                ping->complete ? "complete" : "ready", why);
 }
 
-/* *ret_line gets the reply that counts: the first error, or the last one. */
+/* Sends and receives. *ret_line gets the reply that counts: the first error, or
+ * the last one. */
 static bool
 converse(struct ping *ping, char ret_line[REPLY_MAX])
 {

@@ -2,9 +2,9 @@
  *
  * --ping: asks a running server whether it is well, as a client does, at the
  * address that its configuration gives. For health checks of containers and
- * service managers. With =alive any reply is good, alone only PONG, and with
- * =ready the server must also have data to serve, with =complete all of it
- * (readiness.h).
+ * service managers. With =alive any reply is good; without a word only PONG is.
+ * With =ready the server must also have data to serve, and with =complete all
+ * of it (info/readiness.h).
  */
 #pragma once
 

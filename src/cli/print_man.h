@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The command table as the list of bloomery-commands(7), and as the tables of
- * packaging/doc/commands.md.
+ * Prints the command table as the list of bloomery-commands(7), and as the
+ * tables of packaging/doc/commands.md.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The load has a thread of its own; all else runs on loop 0, or on the thread
- * that persist calls a hook on.
+ * The load has a thread of its own. Everything else runs on loop 0, or on the
+ * thread on which persist calls a hook.
  */
 #include "server/data.h"
 
@@ -78,7 +78,8 @@ on_parks(void *ctx, enum persist_parks parks)
     replication_moved(server);
 }
 
-/* Whether the file is in dir; its directory may be another one by now. */
+/* Returns whether the file is in dir; its directory may be another one by now.
+ */
 static bool
 is_in_dir(const struct server *server, const char *path)
 {
@@ -106,7 +107,8 @@ on_moved_in(void *ctx)
     server->writes_conf_again = true;
 }
 
-/* Until then a start must not believe that it holds slots. */
+/* Writes the files that say which slots this server holds. Before, a start must
+ * not believe that it holds slots. */
 static void
 on_refilled(void *ctx)
 {

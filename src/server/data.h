@@ -9,8 +9,9 @@ struct server;
 
 struct persist *data_new(struct server *server);
 
-/* Starts the tick and the poke, before loop 0 runs. */
+/* Starts the handles `tick` and `poke`, before loop 0 runs. */
 void data_start_handles(struct server *server);
 
-/* Starts to load. At the end the server begins to serve, or stops. */
+/* Starts to load the data. After the load the server begins to serve, or stops.
+ */
 void data_start_load(struct server *server);

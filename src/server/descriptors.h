@@ -10,16 +10,17 @@
 
 enum { DESCRIPTORS_CLIENTS_MIN = 4 };
 
-/* Returns how many the server itself needs at most, including those that it was
- * started with. Call it before the server has opened any. */
+/* Returns how many descriptors the server itself needs at most, with those that
+ * it was started with. Call it before the server has opened any. */
 uint64_t descriptors_own(const struct conf *conf, unsigned threads);
 
 /* Lowers maxclients, reserved-clients and max-replicas to what `limit`
- * descriptors allow. False: not even DESCRIPTORS_CLIENTS_MIN are left, and each
- * of the three is as low as possible. */
+ * descriptors allow. False: not even DESCRIPTORS_CLIENTS_MIN are left for
+ * clients, and each of the three options is as low as possible. */
 MUST_CHECK bool descriptors_share(struct conf *conf, uint64_t own,
                                   uint64_t limit);
 
-/* Does the same with the limit of this process, which it raises first as far as
- * necessary and allowed. Logs what it has lowered, and the reason for false. */
+/* Does the same with the limit of this process. First raises that limit, as far
+ * as necessary and allowed. Logs what it has lowered, and the reason for false.
+ */
 MUST_CHECK bool descriptors_fit(struct conf *conf, uint64_t own);

@@ -13,7 +13,7 @@
 #include "base/systemd.h"
 #include "server/server_state.h"
 
-/* Answers, on the loop. */
+/* Answers a mail, on the loop. */
 static void
 on_mail(struct loop *loop, void *ptr, uint64_t number)
 {
@@ -37,7 +37,8 @@ find_silent(const struct server *server)
     return 0;
 }
 
-/* A mailbox that is full is that of a loop that hangs: it stays silent. */
+/* Sends a mail to each loop. If a mailbox is full, its loop hangs, and stays
+ * silent. */
 static void
 ask_loops(struct server *server)
 {

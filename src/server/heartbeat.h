@@ -10,11 +10,11 @@
 
 struct server;
 
-/* Allocates. Before the loops run. */
+/* Allocates the memory. Call it before the loops run. */
 void heartbeat_init(struct server *server);
 
 /* Starts the timer, if there is a watchdog. */
 void heartbeat_start(struct server *server);
 
-/* After the last loop has ended. */
+/* Frees the memory. Call it after the last loop has ended. */
 void heartbeat_fini(struct server *server);

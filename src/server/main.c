@@ -187,7 +187,7 @@ main(int argc, char **argv)
     struct conf_error error;
     struct conf_args args;
     struct conf conf;
-    struct conf given = { 0 }; /* what reads nothing leaves it empty */
+    struct conf given = { 0 }; /* stays empty if nothing is read */
 
     conf_init(&conf);
     if (!conf_args_load(&conf, &given, argc, argv, &args, &error)) {

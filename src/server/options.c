@@ -62,7 +62,7 @@ clients_limit(const struct conf *conf)
     return share > LEAST_SHARE ? share : LEAST_SHARE;
 }
 
-/* Protected mode lasts while clients need no password. */
+/* Applies protected mode, which lasts while clients need no password. */
 static void
 apply_protection(struct server *server)
 {

@@ -13,17 +13,19 @@ struct server;
  * the raised gate, or before there are threads. */
 void options_apply(struct server *server);
 
-/* Whether CONFIG SET may change these options: reads the certificates that they
- * name. If not, says why. Under the raised gate; it has the type of a hook. */
+/* Returns whether CONFIG SET may change these options; reads the certificates
+ * that they name. If not, writes the reason. Under the raised gate; it is
+ * called as a hook (struct service). */
 bool options_allow(void *ctx, const struct conf *conf,
                    const struct conf_changes *changes,
                    char ret_reason[TLS_REASON_MAX]);
 
-/* Applies what CONFIG SET has changed. Any loop, under the raised gate; it has
- * the type of a hook. */
+/* Applies what CONFIG SET has changed. Any loop, under the raised gate; it is
+ * called as a hook (struct service). */
 void options_changed(void *ctx, const struct conf_changes *changes);
 
-/* Applies what the ACL commands have changed, likewise. */
+/* Applies what the ACL commands have changed. Any loop, under the raised gate;
+ * it is called as a hook (struct service). */
 void options_users_changed(void *ctx);
 
 /* Reads the configuration again. Loop 0. */

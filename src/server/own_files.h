@@ -13,11 +13,11 @@ struct conf;
  * that everyone may read. */
 void own_files_warn_of_modes(const struct conf *conf);
 
-/* Writes the process id; "" is no file. A failure is only logged. */
+/* Writes the pidfile; "": there is none. A failure is only logged. */
 void own_files_write_pid(const char *path);
 
 /* Reopens the log, for a reload; "" is standard error. */
 void own_files_reopen_log(const char *path);
 
-/* Removes the file, unless another process has written its own id there. */
+/* Removes the pidfile, unless another process has written its own id there. */
 void own_files_remove_pid(const char *path);

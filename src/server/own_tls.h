@@ -18,8 +18,8 @@ struct server;
 bool own_tls_load(struct server *server, const struct conf *conf,
                   char ret_reason[TLS_REASON_MAX]);
 
-/* Likewise for CONFIG SET, if it changes a TLS option. Under the raised gate;
- * it has the type of a hook. */
+/* Does the same for CONFIG SET, if it changes a TLS option. Under the raised
+ * gate; it is called as a hook (struct service). */
 bool own_tls_change(void *ctx, const struct conf *conf,
                     const struct conf_changes *changes,
                     char ret_reason[TLS_REASON_MAX]);

@@ -10,13 +10,13 @@ struct buf;
 struct conf;
 struct users;
 
-/* Takes the commands of disabled-commands from all users. Before there are any.
- */
+/* Takes the commands of disabled-commands from all users. Call it before there
+ * are users. */
 void own_users_forbid(const struct conf *conf);
 
-/* Fills a new table with the users of conf: requirepass and aclfile. False: the
- * file cannot be read or has an error, or disabled-commands names a command
- * that nobody has, and the reason is appended. A server without its users could
+/* Fills a new table with the users of conf: requirepass and aclfile. False,
+ * with the reason appended: the file cannot be read or has an error, or
+ * disabled-commands names an unknown command. A server without its users could
  * let in too many. */
 bool own_users_read(struct users *users, const struct conf *conf,
                     struct buf *ret_reason);

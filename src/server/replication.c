@@ -242,7 +242,7 @@ enum {
     AT_POKE = 1, /* another thread, or a room, has something for loop 0 */
     AT_TICK = 2,
     ALWAYS = AT_POKE | AT_TICK,
-    UNLESS_ENDING = 4 /* it changes data, which a stop forbids */
+    UNLESS_ENDING = 4 /* rounds that change data, which a stop forbids */
 };
 
 /* What loop 0 looks at, in this order. */

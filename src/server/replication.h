@@ -13,7 +13,7 @@ struct server;
 struct replication *replication_new(struct server *server);
 void replication_free(struct replication *replication);
 
-/* Starts and closes timers; before loop 0 runs, and at its end. */
+/* Start the timers, before loop 0 runs, and close them, at its end. */
 void replication_start_handles(struct server *server);
 void replication_close_handles(struct server *server);
 
@@ -23,15 +23,15 @@ void replication_begin(struct server *server);
 /* Makes loop 0 read the options in force. Any thread, under the raised gate. */
 void replication_apply_conf(struct server *server);
 
-/* Reads hash secrets that were put into dir, and tries again where one was
- * missing. */
+/* Reads hash secrets that were put into dir, and tries links again that lacked
+ * one. */
 void replication_read_secrets(struct server *server);
 
-/* Whether all replicas have acknowledged the whole log. Writes must be
+/* Returns whether all replicas have acknowledged the whole log. Writes must be
  * paused. */
 bool replication_is_even(struct server *server);
 
-/* Closes all links; before the loops stop. */
+/* Closes all links. Call it before the loops stop. */
 void replication_stop(struct server *server);
 
 /* Handles that DEBUG RELOAD or a primary replaced all data. Under the raised

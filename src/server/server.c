@@ -328,7 +328,7 @@ free_service(struct server *server)
     conf_fini(&server->given);
 }
 
-/* Before there are keys. */
+/* Called before there are keys. */
 static bool
 open_sidecar(struct server *server)
 {
@@ -343,7 +343,7 @@ open_sidecar(struct server *server)
     return true;
 }
 
-/* Before the notices of a loop are delivered. */
+/* Called before the notices of a loop are delivered. */
 static void
 on_woken(void *ctx)
 {
@@ -515,7 +515,7 @@ server_run(struct server *server)
 void
 server_fini(struct server *server)
 {
-    conf_file_free(server->service.conf_file); /* its thread wakes the loops */
+    conf_file_free(server->service.conf_file); /* this wakes the loops */
     server->service.conf_file = NULL;
     kept_role_close(server->replication);
     merge_state_close(&server->replication->merge_state);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Starts, runs and tears down the server; the only place that wires layers
- * together. Called by main on the main thread, which is also loop 0.
+ * Starts, runs and tears down the server; the only place that connects the
+ * rooms. Called by main on the main thread, which is also loop 0.
  */
 #pragma once
 
@@ -11,8 +11,8 @@
 
 struct server;
 
-/* Takes ownership of conf and given, also on failure. Before it returns false,
- * it logs the reason and sets server->exit. */
+/* Prepares everything. Takes ownership of conf and given, even on failure.
+ * Before it returns false, it logs the reason and sets server->exit. */
 bool server_init(struct server *server, struct conf *conf, struct conf *given,
                  const struct conf_args *args, int argc, char **argv);
 

@@ -25,7 +25,7 @@ struct replication;
 struct sidecar_mode;
 struct web;
 
-/* What heartbeat.c has. */
+/* The state of heartbeat.c. */
 struct heartbeat {
     uv_timer_t timer;
     uint64_t asked;             /* the number of the last mails */
@@ -39,21 +39,21 @@ enum stop_stage {
     STOP_SAVES   /* the disk does not have everything yet */
 };
 
-/* A stop that is under way, or to be repeated. */
+/* A stop that is under way, or will be repeated. */
 struct stop {
     _Atomic unsigned asked; /* the flags of a SHUTDOWN, and STOP_ASKED; any
                                thread */
     enum stop_stage stage;
     unsigned flags;
     bool by_command;
-    uint64_t awaits_until_ns;    /* the replicas, at most */
-    uint64_t extended_ns;        /* when it asked for more time last */
-    uint64_t again_ns;           /* when to repeat that of a signal; 0: not */
-    uint64_t progress, moved_ns; /* of the disk, and when that changed */
+    uint64_t awaits_until_ns; /* the end of the wait for replicas */
+    uint64_t extended_ns;     /* when it last asked for more time */
+    uint64_t again_ns; /* when to repeat the stop of a signal; 0: never */
+    uint64_t progress, moved_ns; /* of the disk; its last change */
 };
 
-/* More than 30 fields: the objects of all layers, and the uv handles that
- * belong to none of them. */
+/* The struct has more than 30 fields: the objects of all rooms, and the uv
+ * handles that belong to none of them. */
 struct server {
     struct conf conf;
     struct conf given; /* conf without rewritten.conf, as read at the start or
@@ -87,11 +87,11 @@ struct server {
     enum server_exit exit;
 
     pthread_t loader; /* loads the data while the loops answer -LOADING */
-    uint64_t loading_shown_ns; /* when its progress was logged last */
+    uint64_t loading_shown_ns; /* when the progress was last logged */
 
-    uint64_t reserve_seen;  /* by watch.c */
-    int64_t clock_pace;     /* likewise: clock_jump_ms() */
+    uint64_t reserve_seen;  /* used by watch.c */
+    int64_t clock_pace;     /* used by watch.c: clock_jump_ms() */
     bool writes_conf_again; /* dir was lost: the files of conf_file.h are due */
 
-    struct stop stop; /* shutdown.c */
+    struct stop stop; /* used by shutdown.c */
 };

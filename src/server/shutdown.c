@@ -34,7 +34,7 @@
 static const uint64_t STOP_AGAIN_NS = 2000000000;
 static const uint64_t SECOND_NS = 1000000000;
 
-/* A forced stop ends when the disk has not moved for so long. */
+/* A forced stop ends when the disk has made no progress for so long. */
 static const uint64_t FORCE_NS = 700000000;
 
 /* A bit of stop->asked beside those of enum shutdown_flag. */
@@ -140,7 +140,7 @@ end_here(struct server *server)
     _exit(EXIT_SUCCESS);
 }
 
-/* A forced stop does not wait for the disk. */
+/* Ends a forced stop, without waiting for the disk. */
 static void
 end_by_force(struct server *server)
 {
@@ -298,8 +298,8 @@ begin_shutdown(struct server *server, unsigned flags)
     }
 }
 
-/* Another SHUTDOWN adds what it says; one that says whether to save counts more
- * than the one before. */
+/* Adds the flags of another SHUTDOWN. If it says whether to save, that replaces
+ * what an earlier one said. */
 static void
 add_order(struct server *server, unsigned flags)
 {

@@ -6,16 +6,18 @@
 
 struct server;
 
-/* Begins a stop, which ends the server when its replicas and the disk have
- * everything. If that fails, the server goes on, and repeats the stop of a
- * signal. _ask (for SHUTDOWN): any thread; ctx is the server. */
+/* Begin a stop, which ends the server when its replicas and the disk have
+ * everything. If that fails, the server goes on, and later repeats the stop of
+ * a signal. shutdown_ask() is for SHUTDOWN: any thread; ctx is the server. */
 void shutdown_by_signal(struct server *server, int number);
 void shutdown_ask(void *ctx, unsigned flags);
 
-/* Moves a stop on. Once a tick, and when the disk has moved. */
+/* Takes the next step of a stop. Call it in each tick, and when the disk has
+ * made progress. */
 void shutdown_look(struct server *server);
 
-/* Stops the loops without saving: there is no data yet, or it is saved. */
+/* Stops the loops without saving: there is no data yet, or it is saved already.
+ */
 void shutdown_loops(struct server *server);
 
 /* Asks the service manager for more time. */

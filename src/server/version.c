@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Of libraries that are linked when the program starts, this is the version in
- * use; of hiredis, which does not tell, the one that the headers had.
+ * For libraries that are linked when the program starts, it prints the version
+ * in use; for hiredis, which does not tell it, the version of the headers.
  */
 #include "server/version.h"
 

@@ -17,7 +17,7 @@
 
 #include <stdio.h>
 
-/* How long an answer serves for all. The page asks once a second. */
+/* How long an answer is reused for all clients. The page asks once a second. */
 static const uint64_t METRICS_KEPT_NS = 100000000;
 static const uint64_t STATUS_KEPT_NS = 500000000;
 static const uint64_t LOOK_NS = 1000000000;
@@ -54,7 +54,8 @@ choose_filters(struct web *web)
                    conf->metrics_show_keys ? conf->metrics_filters : "");
 }
 
-/* While data is loaded or absent, no key can be looked at. */
+/* Looks at filters, except while data is loaded or absent: then no key can be
+ * read. */
 static void
 look_at_filters(struct web *web)
 {

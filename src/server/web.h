@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What metrics-port serves: /metrics for Prometheus, the status page at / and
- * its figures at /status.json. /livez says that loop 0 turns, and /readyz says
- * 503 and the reason where --ping=ready would fail. Loop 0.
+ * its figures at /status.json. /livez answers if loop 0 turns, and /readyz
+ * answers 503 and the reason where --ping=ready would fail. Loop 0.
  *
  * An answer is kept for a moment and given to all who ask, so that many or
  * hostile clients cost no more than a few.
@@ -15,9 +15,11 @@ struct web;
 struct web *web_new(struct server *server);
 void web_free(struct web *web); /* NULL is fine */
 
-/* Adds to the curves that the page shows, when it is time. Each 100 ms. */
+/* Adds a point to the curves of the page, when that is due. Call it every 100
+ * ms. */
 void web_tick(struct web *web);
 
-/* Begins to serve, before the listeners start; ends, while the loop turns. */
+/* web_start() begins to serve, before the listeners start. web_stop() ends
+ * that, while the loop still turns. */
 void web_start(struct web *web);
 void web_stop(struct web *web);

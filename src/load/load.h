@@ -9,12 +9,13 @@
 #include "tls/tls_context.h"
 #include "tools/tool.h"
 
-/* Exit statuses. Scripts rely on them. Of several findings the highest wins. */
+/* Exit statuses. Scripts rely on them. If there are several findings, the
+ * highest wins. */
 enum {
     LOAD_DONE = 0,
     LOAD_INCOMPLETE = 1,               /* the report says what is missing */
     LOAD_USAGE = TOOL_USAGE,           /* a mistake in the command line */
-    LOAD_UNREADABLE = TOOL_UNREADABLE, /* a file, or a server */
+    LOAD_UNREADABLE = TOOL_UNREADABLE, /* a file or a server cannot be read */
 };
 
 /* A server, and how to log in. */
@@ -34,7 +35,7 @@ enum load_existing {
     LOAD_EXISTING_REPLACE
 };
 
-/* The product whose commands an export has. */
+/* The product for which an export writes commands. */
 enum load_product {
     LOAD_FOR_BLOOMERY,
     LOAD_FOR_REDISBLOOM,
@@ -46,27 +47,28 @@ enum load_product {
 struct load {
     struct tool tool;
     struct load_peer to;
-    struct tls_contexts tls; /* for peers that use it */
-    uint64_t timeout_s;      /* without a byte from a server that owes one */
-    uint64_t value_bytes;    /* longest value, reply or item in memory */
+    struct tls_contexts tls; /* for peers that use TLS */
+    uint64_t timeout_s;   /* how long a server that owes bytes may send none */
+    uint64_t value_bytes; /* the longest value, reply or item that is kept in
+                             memory */
 
     enum load_existing existing;
 
     /* server, export */
     struct load_peer from;
-    bool scandump; /* never DUMP */
+    bool scandump; /* never use DUMP */
     bool follow;
-    const char *source_version; /* of a file that does not tell; or NULL */
+    const char *source_version; /* of a file without one; or NULL */
     uint64_t until_idle_s;      /* 0: until a signal */
     uint64_t db;                /* LOAD_DB_ALL: each */
-    bool told_of_secrets;       /* load_secrets_hint has */
+    bool told_of_secrets;       /* load_secrets_hint has printed its hint */
 
     /* export */
     enum load_product product;
 
     /* items */
     uint64_t connections;
-    const char *error_rate, *capacity; /* of new filters; NULL: defaults */
+    const char *error_rate, *capacity; /* for new filters; NULL: default */
     const char *csv;                   /* a column, or NULL */
     const char *delimiter;
     bool nul;

@@ -12,7 +12,7 @@ enum meaning {
     TOUCHES,    /* changes a key of any type */
     DELETES,    /* deletes keys */
     OVERWRITES, /* may replace a filter by another value */
-    STORES,     /* the same, with the key behind the last word STORE */
+    STORES,     /* as CHANGES, of the key behind the last word STORE */
     RENAMES,
     COPIES,
     MOVES,
@@ -279,8 +279,8 @@ overwrite(struct load_apply *apply, const struct command *command)
     return ok;
 }
 
-/* As in Redis, the last STORE counts; the value of another option may be any
- * word. */
+/* Executes a command with STORE. As in Redis, the last STORE counts; the value
+ * of another option may be any word. */
 static bool
 store(struct load_apply *apply, const struct command *command)
 {
@@ -327,7 +327,7 @@ rename_key(struct load_apply *apply, const struct command *command)
     return pass_on(apply, to, words, 3);
 }
 
-/* Reads a database; false, and says so, if there is none of that number. */
+/* Reads a database; false, with a message, if there is no such database. */
 static bool
 read_db(struct load_apply *apply, struct slice word, uint64_t *ret_db)
 {
@@ -415,7 +415,8 @@ move(struct load_apply *apply, const struct command *command)
     return pass_on(apply, key, command->words, command->count);
 }
 
-/* The server swaps everything in the two databases, also what is not ours. */
+/* The server swaps everything in the two databases, even keys that are not
+ * ours. */
 static bool
 swap(struct load_apply *apply, const struct command *command)
 {

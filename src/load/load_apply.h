@@ -2,8 +2,8 @@
  *
  * Applies commands of an AOF or a replication stream, as far as they concern
  * filters, to the server. The tool touches only keys that it brought: a DEL, an
- * EXPIRE or a FLUSHALL of the source reaches no key that was there before.
- * Everything else is skipped, and counted by command.
+ * EXPIRE or a FLUSHALL of the source does not reach keys that were there
+ * before. Everything else is skipped, and counted by command.
  */
 #pragma once
 
@@ -20,29 +20,30 @@ struct load_skipped {
 struct load_apply {
     struct load_target *target;
     struct load_rule rule;
-    uint64_t db; /* that the source has selected */
+    uint64_t db; /* database that the source has selected */
     bool multi;  /* inside of MULTI at the source */
-    bool opened; /* and at the server */
-    bool asked;  /* the source wants to hear how far we are */
+    bool opened; /* a MULTI is open at the server, too */
+    bool asked;  /* the source wants to know how far we are */
     struct load_skipped skipped[LOAD_SKIPPED_MAX];
     size_t skipped_count;
-    uint64_t skipped_more; /* of further names */
+    uint64_t skipped_more; /* commands with other names */
     uint64_t applied;
     uint64_t created;  /* filters */
-    uint64_t not_ours; /* commands to filters that are spared or lost */
-    uint64_t scripts;  /* which may have changed filters */
+    uint64_t not_ours; /* commands on filters that are spared or lost */
+    uint64_t scripts;  /* scripts, which may have changed filters */
 };
 
-/* False: the tool must stop; why was printed. */
+/* Applies or skips a command. False: the tool must stop; the reason was
+ * printed. */
 bool load_apply(struct load_apply *apply, const struct slice *words,
                 size_t count);
 
-/* Gives up an unfinished transaction, at the end of the commands or of a link.
- * The next commands begin in database 0. */
+/* Drops an unfinished transaction, at the end of the commands or of a link. The
+ * next commands begin in database 0. */
 bool load_apply_end(struct load_apply *apply);
 
 /* Prints what was applied and skipped. */
 void load_apply_report(const struct load_apply *apply);
 
-/* Prints what an RDB held beside filters. */
+/* Prints what an RDB has besides filters. */
 void load_rdb_report(const struct rdb_result *result);

@@ -2,9 +2,9 @@
  *
  * SCAN finds the filters; DUMP gives each as it is at one moment. A filter that
  * is too long for that, or a server that has no DUMP, gives pieces by SCANDUMP.
- * They are gathered at the server under a name of our own, which becomes the
- * filter's when it is complete. If the source changes the filter meanwhile, the
- * pieces may not fit together: then they are fetched once more.
+ * They are gathered at the server under a temporary name; when the filter is
+ * complete, it gets its own name. If the source changes the filter meanwhile,
+ * the pieces may not fit together: then they are fetched once more.
  */
 #include "load/load_copy.h"
 
@@ -123,9 +123,10 @@ refuse_pieces(struct copying *copying, struct slice key, struct slice error)
                        resp_shown(error), error.data);
 }
 
-/* Brings the pieces into the part. Sets *ret_whole: they belong together. An
- * error of the source leaves it false and sets *ret_over, and so does a server
- * that refuses the header, because it would refuse every piece. */
+/* Loads the pieces under the temporary name. Sets *ret_whole: they belong
+ * together. An error of the source leaves it false and sets *ret_over, and so
+ * does a server that refuses the header, because it would refuse every piece.
+ */
 static bool
 gather(struct copying *copying, struct slice key, bool *ret_whole,
        bool *ret_over)

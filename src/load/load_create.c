@@ -18,7 +18,7 @@
 
 #define RATE_CAP        0.25
 #define VERSION_CAPS    8     /* of Redis and of RedisBloom */
-#define MODULE_CAPS     80000 /* the same, as modules tell it */
+#define MODULE_CAPS     80000 /* the same version, as MODULE LIST has it */
 #define GROWTH_DEFAULT  2
 #define TYPE_MODULE     "\x07"
 #define FIELDS_MAX      128

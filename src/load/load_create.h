@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Filters that commands of RedisBloom make at the source. They are made here as
- * a dump in RedisBloom's layout, with the source's defaults and its rule for
+ * Filters that commands of RedisBloom make at the source. Here they are made as
+ * dumps in RedisBloom's layout, with the source's defaults and its rule for
  * large rates. So every later command has the same effect as at the source: a
- * filter that does not scale takes the same items until it is full. Pure, but
- * for load_create_ask().
+ * filter that does not scale takes the same items until it is full. Pure,
+ * except load_create_ask().
  */
 #pragma once
 
@@ -20,22 +20,23 @@ struct load_rule {
 };
 
 /* Sets what the command line says, and RedisBloom's defaults for the rest.
- * False: a mistake; printed. */
+ * False: there is a mistake, which was printed. */
 bool load_create_begin(struct load *load, struct load_rule *ret_rule);
 
 /* Learns from the name and version of a source, "redis 7.0.15" or "8.0",
  * whether it caps rates; nothing from an empty name, or if that is known. */
 void load_create_version(struct load_rule *rule, struct slice product);
 
-/* Asks a server for its version and its defaults. What it does not tell stays.
- */
+/* Asks a server for its version and its defaults. What it does not tell is not
+ * changed. */
 void load_create_ask(struct load_link *link, const struct load *load,
                      struct load_rule *rule);
 
 enum load_create {
-    LOAD_CREATE_MADE,   /* *ret_value is the filter's dump without its end */
-    LOAD_CREATE_OTHER,  /* the command makes none in RedisBloom's way */
-    LOAD_CREATE_UNKNOWN /* the source's version decides what it makes */
+    LOAD_CREATE_MADE,   /* *ret_value is the filter's dump, without its end */
+    LOAD_CREATE_OTHER,  /* the command makes no filter in RedisBloom's way */
+    LOAD_CREATE_UNKNOWN /* the source's version, which is unknown, decides what
+                           it makes */
 };
 
 /* Makes the filter of a command whose key is missing, with no items. The items

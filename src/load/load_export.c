@@ -233,11 +233,11 @@ write_filter(struct exporting *exporting, struct slice key,
 
 /* ---- one filter ---------------------------------------------------------- */
 
-/* What became of an attempt to fetch a filter. */
+/* The result of an attempt to fetch a filter. */
 enum fetched {
     FETCHED,
     FETCHED_WHOLE, /* all bits have come with it */
-    FETCHED_PARTS, /* that do not belong together */
+    FETCHED_PARTS, /* the pieces do not belong together */
     FETCHED_OTHER, /* of a layout that the product does not have */
     FETCHED_REFUSED,
     FETCHED_GONE,
@@ -273,7 +273,7 @@ is_wanted(const struct exporting *exporting, const struct bloom *bloom)
     }
 }
 
-/* Fetches a filter that no chunks can give: one that ages. */
+/* Fetches an ageing filter, which cannot come in chunks. */
 static enum fetched
 fetch_dump(struct exporting *exporting, struct slice key,
            struct bloom **ret_bloom)

@@ -49,7 +49,7 @@ struct following {
     struct load_stream stream;
     uint64_t confirmed; /* offset up to which the server has everything */
     uint64_t acked_ns, asked_ns;
-    uint64_t source_offset; /* as of the last INFO */
+    uint64_t source_offset; /* at the last INFO */
     uint64_t goal;          /* after a signal: the offset at which to end */
     uint64_t applied, changed_ns; /* for --until-idle */
     uint64_t syncs, resumed;
@@ -574,7 +574,7 @@ follow_once(struct following *following)
         }
         following->complete = true;
         following->syncs++;
-    } else { /* what the offset counts is confirmed before the first ACK */
+    } else { /* bytes up to the offset are confirmed before the first ACK */
         if (!load_target_drain(&following->target)) {
             return OUTCOME_STOP;
         }

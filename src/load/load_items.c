@@ -30,13 +30,13 @@ enum {
     PIPE_BYTES = 64 * 1024 * 1024 /* of a pipe, read before it is counted */
 };
 
-/* One file. */
+/* One input file. */
 struct input {
     const char *path;
     int fd;
     bool regular;
     uint64_t bytes;
-    struct buf before; /* what was read of a pipe */
+    struct buf before; /* bytes that were read from a pipe */
 };
 
 /* A connection, and the number of items in each batch that it owes. */

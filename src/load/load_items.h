@@ -6,6 +6,7 @@
 
 #include "load/load.h"
 
-/* Without paths, reads standard input; "-" means it too. */
+/* Adds the items of these files to the filter. Without paths it reads standard
+ * input; the path "-" stands for that, too. */
 void load_items(struct load *load, const char *key, const char *const *paths,
                 size_t count);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A connection to a server (client/client.h) with what bloomery-load adds: a
- * failure prints why, once, and sets `failed`; from then on the link does
- * nothing. load_link_wait writes and reads on several connections, so that
+ * failure prints the reason, once, and sets `failed`; from then on the link
+ * does nothing. load_link_wait writes and reads on several connections, so that
  * neither side can block the other.
  */
 #pragma once
@@ -15,11 +15,11 @@ struct load_link {
     struct load *load;
     const char *address;
     struct client client;
-    uint64_t awaited; /* replies */
+    uint64_t awaited; /* replies that are awaited */
     bool failed;
 };
 
-/* Connects and logs in. False: printed, and nothing is open. */
+/* Connects and logs in. False: the reason was printed, and nothing is open. */
 bool load_link_open(struct load *load, const struct load_peer *peer,
                     struct load_link *ret_link);
 void load_link_close(struct load_link *link);
@@ -43,7 +43,7 @@ void load_link_send_raw(struct load_link *link, struct slice commands,
  * link. */
 bool load_link_next(struct load_link *link, struct slice *ret_reply);
 
-/* Waits for the next reply. False: failed. */
+/* Waits for the next reply. False: the link has failed. */
 bool load_link_reply(struct load_link *link, struct slice *ret_reply);
 
 /* Sends a command and waits for its reply; no other may be awaited. */
@@ -51,8 +51,8 @@ bool load_link_ask(struct load_link *link, struct slice *ret_reply, ...)
     __attribute__((sentinel));
 
 /* Writes and reads on the links until one of them read something, or the time
- * is over; 0 does not wait. Returns false if any has failed, which includes a
- * server that owes replies for too long. */
+ * is over; 0 does not wait. Returns false if a link has failed; a server that
+ * owes replies for too long is a failure, too. */
 bool load_link_wait(struct load_link *const *links, size_t count,
                     int timeout_ms);
 

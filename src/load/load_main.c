@@ -89,7 +89,7 @@ static const char usage[] =
     "the report says what; 2 a mistake in what was asked for; 3 a file or a\n"
     "server failed.\n";
 
-/* What all commands that write to a server take. */
+/* The options of all commands that write to a server. */
 #define SERVER_OPTIONS                                                         \
     "The server:\n"                                                            \
     "  --to ADDRESS                        HOST:PORT or the path of a "        \
@@ -100,8 +100,8 @@ static const char usage[] =
     "  --timeout SECONDS                   without a reply that is due (60)\n" \
     "  --max-value SIZE                    longest item and reply (512mb)\n"
 
-/* Of the commands that bring whole filters, and of those that follow how a
- * source makes them. */
+/* The options of commands that bring whole filters, and of commands that make
+ * filters as a source does. */
 #define FILTER_OPTIONS                                                         \
     "  --existing stop|skip|replace        what happens to a filter whose "    \
     "key the\n"                                                                \
@@ -124,9 +124,9 @@ enum {
     EXPORT = 1U << 4,
     SECRETS = 1U << 5,
 
-    FILTERS_IN = RDB | AOF | SERVER,  /* what brings whole filters */
-    FROM = SERVER | EXPORT | SECRETS, /* what can have a source to log in to */
-    TO = FILTERS_IN | ITEMS           /* what has a server to log in to */
+    FILTERS_IN = RDB | AOF | SERVER,  /* commands that bring whole filters */
+    FROM = SERVER | EXPORT | SECRETS, /* commands with a source */
+    TO = FILTERS_IN | ITEMS           /* commands with a server */
 };
 
 static const struct tool_command commands[] = {

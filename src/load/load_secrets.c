@@ -221,7 +221,8 @@ give_away(int dir_fd, const uint64_t *fingerprints, size_t count)
     return error;
 }
 
-/* Writes those that the directory did not have: they follow the first ones. */
+/* Writes the secrets that the directory did not have; they follow those that it
+ * had. */
 static int
 write_from(int dir_fd, const uint64_t *fingerprints, size_t count)
 {

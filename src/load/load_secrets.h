@@ -3,15 +3,16 @@
  * bloomery-load secrets: copies the secrets of keyed filters from a running
  * server, which gives them as it gives them to a replica, or from a data
  * directory. They go to the folder hash-secrets of another data directory,
- * whose server reads it at SIGHUP. No command takes a secret over the wire.
+ * whose server reads it at SIGHUP. Bloomery has no command to which a secret
+ * could be sent.
  */
 #pragma once
 
 #include "load/load.h"
 
-/* Copies them from load->from into the directory DIR. */
+/* Copies the secrets from load->from into the directory DIR. */
 void load_secrets(struct load *load, const char *dir);
 
-/* If a server's error is that it lacks a secret, and load->from has it, says
- * once what to do. */
+/* Prints, once, what to do, if a server's error says that it lacks a secret,
+ * and load->from has that secret. */
 void load_secrets_hint(struct load *load, struct slice error);

@@ -2,7 +2,7 @@
  *
  * Cuts the bytes of an AOF or a replication stream into commands and applies
  * them. It knows the offset behind the last whole command, from which a broken
- * stream can go on.
+ * stream can continue.
  */
 #pragma once
 
@@ -11,12 +11,12 @@
 
 struct load_stream {
     struct load_apply *apply;
-    const char *name; /* of the file or server, for messages */
+    const char *name; /* name of the file or server, for messages */
     struct stream stream;
     struct stream_pool *pool;
     struct batch batch;
     uint64_t read;   /* offset of the next byte that arrives */
-    uint64_t offset; /* behind the last whole command */
+    uint64_t offset; /* offset behind the last whole command */
 };
 
 void load_stream_begin(struct load_stream *stream, struct load_apply *apply,
@@ -24,5 +24,5 @@ void load_stream_begin(struct load_stream *stream, struct load_apply *apply,
 void load_stream_end(struct load_stream *stream);
 
 /* Applies the whole commands; keeps the beginning of the last one. False: the
- * tool must stop; why was printed. */
+ * tool must stop; the reason was printed. */
 bool load_stream_feed(struct load_stream *stream, struct slice bytes);

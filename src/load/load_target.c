@@ -18,7 +18,7 @@ enum {
     PUSH_BYTES = 64 * 1024,
 };
 
-/* What a reply answers. */
+/* What kind of command a reply answers. */
 enum kind { KIND_SELECT, KIND_RESTORE, KIND_COMMAND, KIND_WHOLE };
 
 struct awaited {
@@ -26,9 +26,9 @@ struct awaited {
     uint64_t db;
 };
 
-/* The values of the maps are places in it. A key that is ours has the mark of
- * the round that brought it; only copies that broke leave marks of several
- * rounds, so the marks of enough rounds differ. */
+/* The values of the maps are pointers into this array. A key that is ours has
+ * the mark of the round that brought it; only copies that broke leave marks of
+ * several rounds, so the marks of enough rounds differ. */
 enum { MARK_SPARED, MARK_LOST, MARK_ROUNDS, MARKS = 4096 };
 static char marks[MARKS];
 

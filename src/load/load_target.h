@@ -3,7 +3,7 @@
  * The server that is filled with filters, and what is known about its keys: a
  * key is ours if the tool brought it, spared if it was there before and
  * --existing skip leaves it alone, lost if the server refused a part of it.
- * Commands are pipelined; a refusal is noticed some commands later.
+ * Commands are pipelined, so a refusal is noticed some commands later.
  */
 #pragma once
 
@@ -25,22 +25,22 @@ struct load_target {
     struct load_link link;
     struct load_link side; /* for questions about keys; fd -1: not open */
     uint64_t bulk_max;     /* bytes of an argument that the server takes */
-    uint64_t db;           /* that `link` has selected */
+    uint64_t db;           /* database that `link` has selected */
     uint64_t side_db;
     struct buf awaited; /* what each awaited reply answers */
     size_t awaited_at;
     struct map keys[LOAD_DATABASES_MAX];
-    struct map in_pieces[LOAD_DATABASES_MAX]; /* which came by BF.LOADCHUNK */
-    unsigned round; /* of full copies; see load_target_delete_old */
+    struct map in_pieces[LOAD_DATABASES_MAX]; /* keys by BF.LOADCHUNK */
+    unsigned round; /* number of the full copy; see load_target_delete_old */
     bool stopped;
 
-    uint64_t restored, spared, expired, refused; /* filters */
-    uint64_t full;     /* commands to filters that are full, as at the source */
+    uint64_t restored, spared, expired, refused; /* counts of filters */
+    uint64_t full;     /* commands on filters that are full, as at the source */
     uint64_t left_out; /* filters in databases that --db leaves out */
     uint64_t complaints;
 };
 
-/* False: printed. */
+/* Connects. False: the reason was printed. */
 bool load_target_open(struct load *load, struct load_target *ret_target);
 void load_target_close(struct load_target *target);
 
@@ -49,7 +49,8 @@ enum load_key load_target_key(const struct load_target *target, uint64_t db,
 bool load_target_forget(struct load_target *target, uint64_t db,
                         struct slice key);
 
-/* All of these return false if the tool must stop; why was printed. */
+/* The functions below return false if the tool must stop; the reason was
+ * printed. */
 
 /* Restores a filter as --existing says. `payload` is in two parts. */
 bool load_target_restore(struct load_target *target, uint64_t db,
@@ -61,31 +62,32 @@ bool load_target_restore(struct load_target *target, uint64_t db,
 bool load_target_on_filter(void *ctx, const struct rdb_filter *filter);
 
 /* Prepares for a command that may create the key: asks whether the server has
- * it, if nobody knows. With --existing replace it deletes the key instead. Sets
- * *ret_go: the command may go out. It may not to a database that --db leaves
- * out. */
+ * it, if nobody knows. With --existing replace it deletes the key instead.
+ * *ret_go says whether the command may be sent. It may not if --db leaves its
+ * database out. */
 bool load_target_claim(struct load_target *target, uint64_t db,
                        struct slice key, bool *ret_go);
 
-/* Does the same for a filter that RENAME will bring whole: with --existing
- * replace the former filter stays until then. */
+/* Does the same for a key to which RENAME will bring a filter: with --existing
+ * replace, the former filter stays until then. */
 bool load_target_claim_name(struct load_target *target, uint64_t db,
                             struct slice key, bool *ret_go);
 
-/* Passes a command on. Its reply is looked at; key is what messages name. */
+/* Passes a command on. Its reply is checked; messages name `key`. */
 bool load_target_command(struct load_target *target, uint64_t db,
                          struct slice key, const struct slice *words,
                          size_t count);
 
-/* Restores a filter that a command made, from its dump without its end, and
- * adds items to a filter. */
+/* load_target_make() restores a filter that a command made, from its dump
+ * without its end. load_target_add() adds items to a filter. */
 bool load_target_make(struct load_target *target, uint64_t db, struct slice key,
                       const struct buf *value);
 bool load_target_add(struct load_target *target, uint64_t db, struct slice key,
                      const struct slice *items, size_t count);
 
-/* Notes a filter that comes in pieces, and at the end asks whether the server
- * has all pieces of those that did: what is cut is named, with status 3. */
+/* load_target_note_piece() notes a filter that comes in pieces. At the end,
+ * load_target_check_pieces() asks whether the server has all pieces of these
+ * filters; it names the incomplete ones, with status 3. */
 bool load_target_note_piece(struct load_target *target, uint64_t db,
                             struct slice key);
 bool load_target_check_pieces(struct load_target *target);
@@ -96,8 +98,9 @@ bool load_target_push(struct load_target *target);
 /* Waits for all replies. */
 bool load_target_drain(struct load_target *target);
 
-/* A full copy begins: afterwards, deletes the keys of earlier copies that it
- * did not bring. */
+/* load_target_begin_round() begins a full copy. At its end,
+ * load_target_delete_old() deletes the keys of earlier copies that this one did
+ * not bring. */
 void load_target_begin_round(struct load_target *target);
 bool load_target_delete_old(struct load_target *target);
 

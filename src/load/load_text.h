@@ -16,22 +16,23 @@ struct load_text {
     enum load_text_form form;
     char delimiter;
     const char *column; /* its name in the first record, or NULL */
-    uint64_t column_at; /* from 0 */
+    uint64_t column_at; /* index of the column, from 0 */
     uint64_t items, left_out;
 };
 
-/* Reads the form from the command line. False: printed. */
+/* Reads the form from the command line. False: the reason was printed. */
 bool load_text_begin(struct load *load, struct load_text *ret_text);
 
 /* Calls visit for each item of an open file, from its position on, after the
- * bytes in `before`, which were read already and stay the caller's. An fd of -1
- * has no more bytes. False: visit returned false, or a failure was printed. */
+ * bytes in `before`, which were read already and which the caller keeps. An fd
+ * of -1 has no more bytes. False: visit returned false, or a failure was
+ * printed. */
 typedef bool load_item_fn(void *ctx, struct slice item);
 bool load_text_read(struct load_text *text, const char *path, int fd,
                     struct slice before, load_item_fn *visit, void *ctx);
 
-/* Reads once into the buffer, which grows; an fd of -1 is at its end. Returns
- * false at the end, or after a printed failure, for which *ret_failed is set.
- */
+/* Reads once into the buffer, which grows; an fd of -1 has no bytes. Returns
+ * false at the end; and after a failure, which was printed, and sets
+ * *ret_failed. */
 bool load_text_fill(struct load *load, const char *path, int fd,
                     struct buf *buf, bool *ret_failed);

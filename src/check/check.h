@@ -12,11 +12,12 @@
 
 #include <stdio.h>
 
-/* Exit statuses. Scripts rely on them. Of several findings the highest wins. */
+/* Exit statuses. Scripts rely on them. If there are several findings, the
+ * highest wins. */
 enum {
-    CHECK_INTACT = 0,         /* a torn tail that a start cuts is no damage */
-    CHECK_DAMAGED = 1,        /* a server would refuse it */
-    CHECK_USAGE = TOOL_USAGE, /* a mistake in the command line */
+    CHECK_INTACT = 0,  /* a torn tail, which a start cuts off, is no damage */
+    CHECK_DAMAGED = 1, /* a server would refuse it */
+    CHECK_USAGE = TOOL_USAGE,           /* a mistake in the command line */
     CHECK_UNREADABLE = TOOL_UNREADABLE, /* missing file, I/O error, full disk */
     CHECK_NEWER = 4                     /* written by a newer version */
 };
@@ -24,7 +25,7 @@ enum {
 /* The status of a card (check_card.h), which raises the exit status with it. */
 enum check_state {
     CHECK_STATE_INTACT,
-    CHECK_STATE_TORN, /* intact but for a tail that a start cuts */
+    CHECK_STATE_TORN, /* intact, except a tail that a start cuts off */
     CHECK_STATE_DAMAGED,
     CHECK_STATE_NEWER,
     CHECK_STATE_UNREADABLE
@@ -34,22 +35,22 @@ struct conf;
 
 struct check {
     struct tool tool;
-    bool json;            /* one object a line instead of text */
+    bool json;            /* one JSON object in each line, no text */
     bool resp;            /* cat: RESP instead of quoted words */
     bool tar;             /* backup: to standard output, as an archive */
     const char *config;   /* backup: the server's configuration file, or NULL */
     struct conf *conf;    /* the options of that file, or NULL */
     bool without_secrets; /* copies no secrets and passwords */
-    bool keep_role;       /* restore: as the role that was */
+    bool keep_role;       /* restore: keep the role of the copied server */
     bool card_empty;      /* the card being printed has no field yet */
-    bool verbose;         /* the cards behind the verdict */
-    FILE *cards;          /* gathers them; NULL: they are printed at once */
+    bool verbose;         /* print the cards after the verdict */
+    FILE *cards; /* gathers the cards; NULL: they are printed at once */
     struct buf cards_text;
     struct buf omitted;     /* what a backup does not include */
     enum check_state worst; /* of all cards */
-    uint64_t files;         /* that have one */
-    const char *found;      /* the verdict says it instead of the files */
-    uint64_t filters;       /* of what a start would load */
+    uint64_t files;         /* files that have a card */
+    const char *found;      /* what the verdict says was found */
+    uint64_t filters;       /* filters that a start would load */
     bool filters_unknown;
     bool reads_only; /* verify executes no journal: filters are unknown */
 };

@@ -165,7 +165,8 @@ backup_beside(void *ctx, const char *path, const char *out)
            check_outer_copy(&backup->made, path, out);
 }
 
-/* The secrets that verifying needs have come with the archive. */
+/* Restores from standard input. The secrets that verifying needs have come with
+ * the archive. */
 static bool
 restore_stream(void *ctx, const char *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The server replaces most of these files as a whole, and appends to the
- * others. So a copy is what a file had when it was read.
+ * others. So a copy has the contents that a file had when it was read.
  */
 #include "check/check_beside.h"
 
@@ -98,8 +98,9 @@ strip_passwords(struct buf *text)
     buf_wipe(&kept);
 }
 
-/* Keeps who was known to hold slots, and holds none: newer data elsewhere is
- * fetched, and this data serves only if it is told to. */
+/* Keeps the knowledge of which epochs slots were held at, but holds no slot:
+ * newer data elsewhere is fetched, and this data is served only if the operator
+ * says so. */
 static bool
 forget_held(struct beside *beside, struct buf *text, const char *from)
 {

@@ -190,7 +190,7 @@ check_card_gather(struct check *check)
     return check->cards != NULL;
 }
 
-/* Prints a number with its thousands apart. */
+/* Prints a number with its thousands separated. */
 static void
 print_count(FILE *to, uint64_t count, const char *what)
 {

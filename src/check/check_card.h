@@ -10,8 +10,8 @@
 /* Returns the exit status that a state means. */
 int check_card_status(enum check_state state);
 
-/* Returns what data is if executing it failed for this reason: damaged, but if
- * only the secret of keyed filters is missing. */
+/* Returns the state of data whose execution has failed for this reason: it is
+ * damaged, unless only the secret of keyed filters is missing. */
 enum check_state check_card_failure(const char *reason);
 
 void check_card_begin(struct check *check, const char *path, const char *kind,
@@ -29,9 +29,10 @@ void check_card_end(struct check *check);
 /* Lets the verdict name a file that is not included: "WHAT PATH". */
 void check_card_omit(struct check *check, const char *what, const char *path);
 
-/* Gathers the cards from now on; verdict prints one line about all of them, and
- * then, if it is bad or was asked for, the cards. Gathering fails without
- * memory. The verdict returns whether there was a card. */
+/* check_card_gather() gathers the cards from now on; it fails without memory.
+ * check_card_verdict() prints one line about all of them, and then the cards,
+ * if the verdict is bad or they were requested. It returns whether there was a
+ * card. */
 bool check_card_gather(struct check *check);
 bool check_card_verdict(struct check *check);
 

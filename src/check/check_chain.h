@@ -17,7 +17,7 @@ typedef bool check_group_fn(void *ctx, const struct check_increment *increment,
 void check_chain_scan(struct check *check, struct check_journal *journal,
                       check_group_fn *visit, void *ctx);
 
-/* Marks the chain as damaged at a group at which visit stopped the scan. */
+/* Marks the chain as damaged at the group at which visit stopped the scan. */
 void check_chain_refuse(struct check_journal *journal,
                         const struct check_increment *increment,
                         const struct group *group, const char *why);
@@ -27,7 +27,8 @@ void check_chain_refuse(struct check_journal *journal,
 bool check_chain_next_intact(const struct check_increment *increment,
                              uint64_t *at, struct group *ret_group);
 
-/* Returns whether the log has this history at a sequence: the last id that an
- * intact group up to there names, or else FIRST, the base's. */
+/* Returns whether the log is of this history at this sequence. Its history
+ * there is the last id that an intact group up to there names; without one it
+ * is FIRST, the base's. */
 bool check_chain_is_of(const struct check_journal *journal, const char *first,
                        uint64_t sequence, const char *history);

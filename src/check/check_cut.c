@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Clocks are set back, so the whole chain is read: the cut is behind the last
- * group that is not later than the time, even if an earlier group is. Damage
- * does not matter if the cut is known to be before it.
+ * Clocks may be set back, so the whole chain is read: the cut is behind the
+ * last group that is not later than the time, even if a group before it is
+ * later. Damage does not matter if the cut is known to be before it.
  */
 #include "check/check_cut.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * truncate-to: makes a new journal or increment that ends where the old one was
- * at a time or position: with the last group whose seal is not later.
+ * truncate-to: makes a new journal or increment, which ends where the old one
+ * was at a given time or position: with the last group whose seal is not later.
  */
 #pragma once
 

@@ -24,7 +24,7 @@ enum { MARK_BYTES_MAX = 18, MAPS_MAX = 1100, COMPLAINTS_MAX = 20 };
 /* All mapped files, for the signal handler. */
 static struct check_map maps[MAPS_MAX];
 static volatile sig_atomic_t unreadable; /* pages */
-static const char *program; /* that maps files, for the signal handler */
+static const char *program;              /* name for the signal handler */
 
 /* ---- kinds --------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The paths of the command line: finds out from their bytes what they are, and
- * opens and maps them. A function that returns false has printed why.
+ * opens and maps them. A function that returns false has printed the reason.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 enum check_kind {
     CHECK_KIND_UNKNOWN,
-    CHECK_KIND_SNAPSHOT, /* or a base */
+    CHECK_KIND_SNAPSHOT, /* a snapshot, or a base */
     CHECK_KIND_INCREMENT,
     CHECK_KIND_MANIFEST,
     CHECK_KIND_JOURNAL, /* a directory with a manifest, bases or increments */
@@ -18,7 +18,8 @@ enum check_kind {
 
 enum { CHECK_PATH_MAX = 4096 };
 
-/* Decides by the first bytes of a file; by its name where these are damaged. */
+/* Finds the kind of a file by its first bytes, or by its name if these are
+ * damaged. */
 bool check_file_kind(struct check *check, const char *path,
                      enum check_kind *ret_kind);
 
@@ -40,7 +41,7 @@ struct check_data {
 bool check_file_list(struct check *check, const char *path,
                      struct check_data *ret_data);
 
-/* Makes "path/name". False if that is too long. */
+/* Makes "path/name". False if the path is too long. */
 bool check_file_join(struct check *check, const char *path, const char *name,
                      char *ret_path);
 

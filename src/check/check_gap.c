@@ -2,7 +2,7 @@
  *
  * Lives of names are told apart by their incarnations, which are in the log. An
  * item is known by the hash of its life and its bytes. Without memory to note
- * one, it counts as unknown.
+ * an item, it counts as unknown.
  */
 #include "check/check_gap.h"
 
@@ -121,8 +121,8 @@ forget(struct check_gap *gap, struct slice name)
     }
 }
 
-/* A command that failed changed none of its filters, or not as on the server.
- */
+/* Forgets the keys of a failed command, which changed none of its filters, or
+ * not in the same way as on the server. */
 static void
 forget_keys(struct check_gap *gap, const struct logged *logged)
 {
@@ -237,7 +237,8 @@ insert(struct check_gap *gap, struct slice text, const struct slice *argv,
     return ok;
 }
 
-/* A filter that comes whole is exact until the next gap. */
+/* Executes a command that brings a whole filter, which is exact until the next
+ * gap. */
 static bool
 restore(struct check_gap *gap, struct slice text, const struct slice *argv)
 {
@@ -265,7 +266,7 @@ delete_anew(struct check_gap *gap, struct entry *entry, struct slice name,
     if (known) {
         answer = deletable_delete(bloom, hash, &done);
     } else if (deletable_layer_of(bloom, hash) == DELETABLE_NEW) {
-        answer = 0; /* its add is lost */
+        answer = 0; /* the item's add is lost */
     }
     bloom_get_info(bloom, &after);
     keyspace_account(&before, &after);

@@ -3,12 +3,12 @@
  * Executes the intact groups of a damaged log, command by command, past those
  * that fail because they depend on lost data.
  *
- * To delete an item from a filter that never got it clears bits of others. So
- * behind a gap an item of a deletable filter is deleted only if its add is
- * known: it was executed here, or the filter came whole since the gap. And the
- * places that the log names (keyspace/redo.h) are those of a filter that had
- * the lost items too, so the filter itself finds the places again. An item that
- * is not deleted may still be found; no other one is lost.
+ * Deleting an item from a filter that never got it clears bits of other items.
+ * So behind a gap an item of a deletable filter is deleted only if its add is
+ * known: it was executed here, or the whole filter came after the gap. The
+ * places in the log (keyspace/redo.h) are those of a filter that also had the
+ * lost items, so the filter finds the places anew. An item whose deletion is
+ * left out may still be found, but no other item is lost.
  */
 #pragma once
 

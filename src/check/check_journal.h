@@ -21,16 +21,17 @@ struct check_increment {
     int fd;
     struct check_map map;
     enum group_status line_status;
-    struct verify_file *file; /* its bytes, and what is valid of them */
+    struct verify_file *file; /* its bytes, and how many of them are valid */
 
     /* Set by check_chain_scan. */
     enum check_state state;
-    uint64_t position; /* of the log, before its first group */
+    uint64_t position; /* position of the log before its first group */
     uint64_t first_sequence, last_sequence, first_ms, last_ms;
 };
 
 struct check_journal {
-    char path[CHECK_PATH_MAX]; /* of the directory, or of the one increment */
+    char path[CHECK_PATH_MAX]; /* path of the directory, or of the single
+                                  increment */
     bool single;               /* one increment: no manifest, no base */
     struct manifest manifest;
     char base_path[CHECK_PATH_MAX];
@@ -41,10 +42,10 @@ struct check_journal {
 
     /* Set by check_chain_scan: the chain of groups from the base on. */
     enum check_state state;
-    uint64_t position, sequence; /* at its end */
+    uint64_t position, sequence; /* the place at its end */
     uint64_t last_ms;
     uint64_t groups;
-    /* Where it breaks, unless it is intact. */
+    /* Where the chain breaks, unless it is intact. */
     uint32_t broken; /* index of the increment */
     uint64_t broken_offset;
     char why[512];
@@ -60,9 +61,9 @@ enum check_found_journal {
 
 /* Opens the files that the manifest names. UNFINISHED: the server was building
  * or removing the journal, and a start ignores it. BROKEN: the manifest is
- * missing or damaged, or names a file that is missing. For both, ret_why says
- * so, nothing is open and the exit status stays. UNREADABLE, also for a newer
- * version: it was printed. */
+ * missing or damaged, or names a file that is missing. In both cases ret_why
+ * says so, nothing is open, and the exit status is not changed. UNREADABLE,
+ * also for a newer version: the reason was printed. */
 enum check_found_journal check_journal_open(struct check *check,
                                             const char *path,
                                             struct check_journal *ret_journal,

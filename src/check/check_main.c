@@ -71,8 +71,8 @@ enum {
     BACKUP = 1U << 5,
     RESTORE = 1U << 6,
 
-    MAKERS = SALVAGE | TRUNCATE_TO | BACKUP | RESTORE, /* what writes */
-    CARDS = VERIFY | INFO | MAKERS                     /* what reports */
+    MAKERS = SALVAGE | TRUNCATE_TO | BACKUP | RESTORE, /* commands that write */
+    CARDS = VERIFY | INFO | MAKERS /* commands that report */
 };
 
 static const struct tool_command commands[] = {
@@ -222,7 +222,7 @@ cut_log(struct check *check, const char *const *words)
                   words[1]);
 }
 
-/* The verdict comes before the commands, so all is read twice. */
+/* The verdict comes before the commands, so everything is read twice. */
 static void
 cat(struct check *check, const char *path)
 {
@@ -277,8 +277,8 @@ run_subcommand(struct check *check, const struct tool_words *arguments)
     }
 }
 
-/* Reads the file of --config. *secret becomes what it names, unless the command
- * line has it. */
+/* Reads the file of --config. *secret becomes the path that it names, unless
+ * the command line names one. */
 static bool
 use_config(struct check *check, const struct tool_words *words,
            const char **secret)

@@ -270,7 +270,7 @@ is_in_use(const char *path)
     return locked;
 }
 
-/* Whether an empty directory of this name can be filled. */
+/* Returns whether an empty directory of this name can be filled. */
 static bool
 may_fill(struct check_made *made, const char *path)
 {
@@ -422,8 +422,8 @@ remove_all(struct check_made *made)
     }
 }
 
-/* Gives what was made to the owner of the directory that it fills, or else to
- * the owner of what it was made from. A stream has no owner. */
+/* Gives the new files to the owner of the directory that they fill, or else to
+ * the owner of the files that they were made from. A stream has no owner. */
 static bool
 give(struct check_made *made, const char *path, const char *out)
 {

@@ -4,7 +4,7 @@
  * entries of the tar archive that backup writes instead (check_stream.h). They
  * are new: what exists is never written to or replaced. A command writes all of
  * them or none: a failure removes what it had written. A function that returns
- * false has printed why.
+ * false has printed the reason.
  */
 #pragma once
 
@@ -17,22 +17,22 @@ struct check_made {
     struct check_stream *stream; /* instead of files, or NULL */
     char **paths;                /* a directory stands before its contents */
     size_t count, capacity;
-    bool copies; /* makes no links */
+    bool copies; /* it copies instead of making links */
     bool fills;  /* `out` may be an empty directory, whose owner gets all */
-    bool filled; /* it was one */
+    bool filled; /* it was an empty directory */
 };
 
 /* How a command makes `out` from `path`, for each kind of path. NULL: it cannot
- * make that kind. data: the directory that the journal is in, or NULL if the
+ * make that kind. data: the data directory that has the journal, or NULL if the
  * command line named the journal itself. */
 struct check_maker {
     bool (*snapshot)(void *ctx, const char *path, const char *out);
     bool (*increment)(void *ctx, const char *path, const char *out);
     bool (*journal)(void *ctx, const char *path, const char *out,
                     const struct check_data *data);
-    /* Copies what a data directory has besides; NULL: nothing. */
+    /* Copies the other files of a data directory; NULL: none. */
     bool (*beside)(void *ctx, const char *path, const char *out);
-    /* Makes a data directory, which is there, of standard input. */
+    /* Fills a data directory, which exists, from standard input. */
     bool (*stream)(void *ctx, const char *out);
     const char *refusal; /* printed for a path of another kind */
     void *ctx;
@@ -52,7 +52,7 @@ bool check_make_file(struct check_made *made, const char *path, int *ret_fd);
 bool check_make_write(struct check_made *made, int fd, const char *path,
                       struct slice bytes);
 
-/* Syncs and closes it. */
+/* Syncs the file and closes it. */
 bool check_make_done(struct check_made *made, int fd, const char *path);
 
 /* Makes a file of a text, which only its owner may read. */

@@ -41,7 +41,7 @@ check_outer_read(struct check *check, const char *config, const char *path,
     return ok;
 }
 
-/* Says where a file is in the backup; name NULL: nowhere. */
+/* Prints where a file is in the backup; name NULL: it is not in it. */
 static void
 report_place(struct check *check, const char *option, const char *file,
              const char *name)
@@ -81,7 +81,8 @@ copy_users(const struct outer *outer, const char *file)
            check_beside_copy_text(outer->made, DEED_SECRET, file, to);
 }
 
-/* A restored server uses the secret there, whatever it makes new ones with. */
+/* Copies the secret into a folder where a restored server finds it, even if it
+ * has another secret for new filters. */
 static bool
 copy_secret(const struct outer *outer, const char *file, char *ret_name,
             size_t name_size)
@@ -106,7 +107,7 @@ copy_secret(const struct outer *outer, const char *file, char *ret_name,
         return false;
     }
     if (access(there, F_OK) == 0) {
-        return true; /* copied with its folder */
+        return true; /* it was copied with its folder */
     }
     ok = access(to, F_OK) == 0 ||
          (check_file_join(check, outer->out, KEYRING_NAME, to) &&

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Finds the one state that a path has: an increment, a snapshot or a journal.
- * Of a data directory that has a snapshot and a journal it is the one that is
- * further in the log, as a start would load it, and a line says which. False:
- * printed.
+ * If a data directory has a snapshot and a journal, picks the one that is
+ * further in the log, as a start would, and prints a line that says so. False:
+ * the reason was printed.
  */
 #pragma once
 

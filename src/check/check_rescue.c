@@ -15,7 +15,7 @@
 struct rescue {
     struct check *check;
     struct snapshot_writer *writer;
-    struct check_advance advance; /* of the writer */
+    struct check_advance advance; /* progress of the writer */
     uint64_t position;
     int error;
 };
@@ -68,8 +68,8 @@ rescue_filters(struct rescue *rescue, int fd,
     return error == 0 ? snapshot_end(rescue->writer, written) : error;
 }
 
-/* Completes copies with the effects, and writes the result: what is there of
- * them, since some may be lost. */
+/* Completes copies with the effects that are left, since some may be lost, and
+ * writes the result. */
 static int
 rescue_world(struct rescue *rescue, int fd, struct check_snapshot *found,
              const struct snapshot_stamp *written, int out)

@@ -9,6 +9,6 @@
 #include "check/check_snapshot.h"
 
 /* Makes a new snapshot, `to`, of everything in fd that check_snapshot_look
- * found intact. Sets found->keys to those that it has. */
+ * found intact. Sets found->keys to the number of its keys. */
 bool check_rescue(struct check_made *made, int fd, struct check_snapshot *found,
                   const char *to);

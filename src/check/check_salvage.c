@@ -29,17 +29,17 @@ struct salvage {
     struct check *check;
     struct check_made made;
     struct check_journal *journal;
-    /* Of the groups to salvage, counted before anything is written. */
+    /* About the groups to salvage, counted before anything is written. */
     uint64_t groups, bytes, end_position, end_sequence;
     uint64_t keys, failed; /* of a journal: keys; commands that failed */
     uint64_t kept;         /* of a journal: deletions left out */
-    struct check_snapshot snapshot; /* the last of so many */
+    struct check_snapshot snapshot; /* the last offset of so many */
     char snapshot_path[CHECK_PATH_MAX];
     size_t snapshots;
-    bool lost, guessed;     /* anything; the manifest */
+    bool lost, guessed;     /* something was lost; the manifest was */
     uint64_t lost_up_to;    /* the position behind what the groups lack */
-    bool has_base;          /* found while the manifest is guessed */
-    bool nothing_to_add_to; /* it found none */
+    bool has_base;          /* files found while guessing a manifest */
+    bool nothing_to_add_to; /* no manifest could be guessed */
 };
 
 /* ---- snapshots ----------------------------------------------------------- */
@@ -151,7 +151,7 @@ has_torn_end(const struct salvage *salvage)
            salvage->journal->after.groups == 0;
 }
 
-/* Notes a loss before this offset of the increment that is counted. */
+/* Notes a loss before this offset of the present increment. */
 static void
 lose_up_to(struct salvage *salvage, uint64_t offset)
 {
@@ -314,7 +314,7 @@ number_of(const char *name, const char *prefix, uint64_t *ret_number)
            slice_to_u64(slice_of(name + len), ret_number);
 }
 
-/* Chooses this base if it is the furthest in the log so far. */
+/* Chooses this base if no other base so far is further in the log. */
 static bool
 try_base(struct salvage *salvage, uint64_t number)
 {
@@ -418,8 +418,7 @@ open_journal(struct salvage *salvage, const char *path)
     }
 }
 
-/* Executes the groups behind a sequence that are intact. A sequence that is
- * missing is a gap. */
+/* Executes the intact groups behind a sequence. A missing sequence is a gap. */
 static void
 execute_groups(struct salvage *salvage, struct check_gap *gap, uint64_t after)
 {
@@ -481,7 +480,8 @@ takes_snapshot(const struct salvage *salvage, const struct check_snapshot *base)
                              snapshot->stamp.sequence, snapshot->stamp.history);
 }
 
-/* What was lost before the snapshot is in it, as are the groups before it. */
+/* Begins with the snapshot, which has the groups before it, and the changes
+ * that were lost before it. */
 static void
 begin_with_snapshot(struct salvage *salvage)
 {
@@ -497,7 +497,8 @@ begin_with_snapshot(struct salvage *salvage)
                   salvage->snapshot_path);
 }
 
-/* Loads the base, or the snapshot. *ret_sequence: of the last group in it. */
+/* Loads the base, or the snapshot. *ret_sequence: that of the last group in it.
+ */
 static bool
 load_state(struct salvage *salvage, struct check_world *world,
            const struct check_snapshot *base, uint64_t *ret_sequence)
@@ -533,7 +534,7 @@ execute(struct salvage *salvage, struct check_world *world,
     uint64_t sequence;
     bool ok;
 
-    (void)keyed_accept_all(true); /* the world ends that */
+    (void)keyed_accept_all(true); /* check_world_free ends this */
     if (!load_state(salvage, world, base, &sequence)) {
         return false;
     }
@@ -620,7 +621,8 @@ salvage_journal(void *ctx, const char *path, const char *out,
     bool ok;
 
     if (!open_journal(salvage, path)) {
-        /* A start loads the snapshot beside it, so that is worth having. */
+        /* A start loads the snapshot beside the journal, so the result is
+         * useful even if it is empty. */
         return salvage->nothing_to_add_to && data != NULL && data->count > 0;
     }
     tool_bar_begin(&salvage->check->tool, TOOL_UNIT_MIB,
@@ -655,7 +657,7 @@ salvage_beside(void *ctx, const char *path, const char *out)
     return check_beside_copy(&salvage->made, path, out, check_beside_salvage);
 }
 
-/* The verdict counts the filters that a start on OUT would load. */
+/* Sets the filters of the verdict: those that a start on OUT would load. */
 static void
 judge_salvage(struct salvage *salvage)
 {

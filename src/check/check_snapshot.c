@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The whole file is read, also behind damage, since the operator wants to know
+ * The whole file is read, even behind damage, since the operator wants to know
  * how much salvage would find.
  */
 #include "check/check_snapshot.h"
@@ -25,7 +25,7 @@ check_snapshot_advance(struct check *check, struct check_advance *advance)
     advance->shown_bytes = bytes;
 }
 
-/* The stamp of the begin is better than none, if the end is lost. */
+/* If the end is lost, the stamp of the beginning is better than none. */
 static bool
 on_header(void *ctx, const struct snapshot_stamp *begin, uint32_t databases)
 {

@@ -17,17 +17,17 @@ struct check_snapshot {
     /* Sums over the intact filters, if the whole file was read. */
     bool whole;
     uint64_t keys, expiring, items, capacity;
-    uint32_t databases;                  /* highest with a key, plus one */
-    uint64_t lost_stretches, lost_bytes; /* damaged */
-    uint64_t keys_behind; /* intact ones behind the first damage */
-    uint64_t effects;     /* groups of them */
+    uint32_t databases; /* the highest database with a key, plus one */
+    uint64_t lost_stretches, lost_bytes; /* of the damaged stretches */
+    uint64_t keys_behind; /* intact keys behind the first damage */
+    uint64_t effects;     /* groups of effects */
 };
 
-/* Reads the header and, if whole, everything, also behind damage. */
+/* Reads the header and, if whole, everything, even behind damage. */
 void check_snapshot_look(struct check *check, int fd, bool whole,
                          struct check_snapshot *ret_snapshot);
 
-/* Prints its card. */
+/* Prints the card of a snapshot. */
 void check_snapshot_show(struct check *check, const char *path,
                          const struct check_snapshot *snapshot);
 
@@ -42,11 +42,11 @@ struct check_advance {
 };
 void check_snapshot_advance(struct check *check, struct check_advance *advance);
 
-/* Returns the state that a result of snapshot_read means. */
+/* Returns the state that follows from a result of snapshot_read. */
 enum check_state check_snapshot_state(enum snapshot_status status);
 
-/* Returns whether it was written while clients went on: its filters are copies
- * that only its effects complete (check_world_load). */
+/* Returns whether the snapshot was written while clients were served: its
+ * filters are copies that only its effects complete (check_world_load). */
 bool check_snapshot_is_walked(const struct check_snapshot *snapshot);
 
 /* Does nothing: the passed_over of a snapshot_visitor that reads on behind

@@ -103,7 +103,7 @@ check_stream_text(struct check_stream *stream, const char *path,
            send_zeros(stream, tar_padding(text.len));
 }
 
-/* Once the head is written, a file that cannot be read ends the archive. */
+/* If a file cannot be read after its head was written, the archive ends. */
 bool
 check_stream_file(struct check_stream *stream, const char *path, int fd,
                   uint64_t bytes, const char *from)

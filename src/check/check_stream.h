@@ -3,19 +3,19 @@
  * A backup as one tar archive on standard output, which is not seeked; see
  * check_unpack.h for the way back. The last entry, CHECK_SUMS_NAME, has the
  * SHA-256 sums of all files, as sha256sum prints them. So an archive that was
- * cut off has no end, and one that was changed has another one. A function that
- * returns false has printed why.
+ * cut off lacks this entry, and in a changed archive the sums are wrong. A
+ * function that returns false has printed the reason.
  */
 #pragma once
 
 #include "check/check.h"
 
-/* Standard input or output, on a command line. */
+/* The name of standard input or output on a command line. */
 #define CHECK_STREAM_NAME "-"
 #define CHECK_SUMS_NAME   "backup.sums"
 
-/* Fails if standard output is a terminal. Paths are CHECK_STREAM_NAME, or begin
- * with it and a slash. */
+/* Begins an archive; fails if standard output is a terminal. Paths are
+ * CHECK_STREAM_NAME, or begin with it and a slash. */
 struct check_stream *check_stream_new(struct check *check);
 void check_stream_free(struct check_stream *stream);
 
@@ -23,7 +23,8 @@ bool check_stream_dir(struct check_stream *stream, const char *path);
 bool check_stream_text(struct check_stream *stream, const char *path,
                        struct slice text);
 
-/* Writes the first `bytes` bytes of a file, which messages call `from`. */
+/* Writes the first `bytes` bytes of a file, which is called `from` in messages.
+ */
 bool check_stream_file(struct check_stream *stream, const char *path, int fd,
                        uint64_t bytes, const char *from);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The others need memory of their own (access/auth.c). */
+/* OpenSSL's newer functions need memory of their own (access/auth.c). */
 #define OPENSSL_SUPPRESS_DEPRECATED
 
 #include "check/check_sums.h"

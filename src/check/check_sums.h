@@ -8,7 +8,7 @@
 
 struct check_sums {
     struct buf text;    /* a line for each file that has ended */
-    uint64_t state[16]; /* of the present file: OpenSSL's */
+    uint64_t state[16]; /* OpenSSL's state for the present file */
 };
 
 void check_sums_begin(struct check_sums *sums);

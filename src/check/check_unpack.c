@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * An archive may be anybody's: nothing that it says is relied on. Its sizes are
+ * An archive may come from anybody, so nothing in it is trusted. Its sizes are
  * known when so many bytes have come, and its names are compared with those
  * that a backup can have. Small files are read into memory, since a restore
  * changes some of them; data goes to the disk as it comes.
@@ -220,7 +220,7 @@ compare_sums(struct unpack *unpack)
 
 /* ---- names --------------------------------------------------------------- */
 
-/* Whether a name is one of this folder, and cannot lead out of it. */
+/* Returns whether a name is one of this folder, and cannot lead out of it. */
 static bool
 is_plain(const char *name)
 {
@@ -368,8 +368,8 @@ read_records(struct unpack *unpack, char *records, size_t *ret_len)
     return read_all(unpack, records, *ret_len) && skip_padding(unpack);
 }
 
-/* Reads the head of an entry and what records say of it. ret_end: there is no
- * further one. */
+/* Reads the head of an entry, and its records. *ret_end: there is no further
+ * entry. */
 static bool
 read_head(struct unpack *unpack, bool *ret_end)
 {

@@ -9,7 +9,7 @@
 
 void check_verify(struct check *check, const char *path, bool whole);
 
-/* What the files say about a whole state: a snapshot or a journal. */
+/* What was found about a complete state: a snapshot or a journal. */
 struct check_whole {
     bool known;
     bool unfinished; /* a journal that a start ignores */
@@ -18,8 +18,8 @@ struct check_whole {
     enum check_state state;
 };
 
-/* Do the same for what is open already. `path` is the journal's
- * directory. */
+/* Verify a snapshot or a journal that is already open, and print its cards.
+ * `path` is the journal's directory. */
 struct check_whole check_verify_snapshot(struct check *check, int fd,
                                          const char *path, bool whole);
 struct check_whole check_verify_journal(struct check *check, const char *path,

@@ -2,7 +2,7 @@
  *
  * The data as a starting server would load it: the filters of a base, then the
  * groups of the increments, executed by the server's own commands. So it finds
- * the same errors as a start. Needs as much memory as the data.
+ * the same errors as a start. It needs as much memory as the data.
  */
 #pragma once
 
@@ -16,20 +16,20 @@ void check_world_free(struct check_world *world); /* NULL is fine */
 
 struct keyspace *check_world_keyspace(struct check_world *world);
 
-/* Reads a base into it. Damage is a failure, with a reason, unless leave_out:
- * then damaged filters are left out. */
+/* Loads a base. Damage is a failure, with a reason, unless leave_out: then
+ * damaged filters are left out. */
 bool check_world_load(struct check_world *world, int fd, bool leave_out,
                       char *ret_reason, size_t reason_size);
 
-/* Returns how many items were not deleted, since effects are lost that the base
- * had (replay/complete.h). */
+/* Returns how many items were not deleted, because effects of the base are lost
+ * (replay/complete.h). */
 uint64_t check_world_left_out(const struct check_world *world);
 
-/* From here on, full filters take what a log with gaps adds to them. */
+/* Lets full filters take more items from now on, as a log with gaps needs. */
 void check_world_tolerate(struct check_world *world);
 
-/* Executes a group as a start does. False: one of its commands failed; those
- * before it were executed. */
+/* Executes a group as a start does. False: one of its commands failed; the
+ * commands before it were executed. */
 bool check_world_execute(struct check_world *world, struct slice commands,
                          char *ret_reason, size_t reason_size);
 
@@ -41,7 +41,7 @@ bool check_world_load_journal(struct check_world *world, struct check *check,
                               size_t reason_size);
 
 /* Loads the snapshot, the journal or the data directory at a path, with its
- * progress, and prints what is wrong. Of a damaged journal it loads what comes
- * before. False: nothing was loaded. */
+ * progress, and prints what is wrong. From a damaged journal it loads what
+ * comes before the damage. False: nothing was loaded. */
 bool check_world_load_path(struct check_world *world, struct check *check,
                            const char *path);

@@ -558,7 +558,8 @@ rdb_payload_is_filter(struct slice payload)
 void
 rdb_put_footer(struct slice value, enum rdb_module module, uint8_t *ret_footer)
 {
-    /* Those of Redis 7.0 and of Valkey 8, which everything later accepts. */
+    /* The RDB versions of Redis 7.0 and Valkey 8, which all later versions
+     * accept. */
     put_u16(ret_footer, module == RDB_MODULE_REDISBLOOM ? 10 : 11);
     put_u64(ret_footer + 2,
             crc64(crc64(0, value.data, value.len), ret_footer, 2));

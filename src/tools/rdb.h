@@ -2,10 +2,9 @@
  *
  * Reads an RDB file of Redis or Valkey, or the RDB of a replication stream, and
  * takes out the filters of RedisBloom and valkey-bloom. Everything else is
- * skipped and counted, so the reader must know where each value ends: of types
- * that are unknown nobody knows, and they are an error. Memory is bounded by
- * the longest filter; no declared length is believed before its bytes are
- * there. One thread.
+ * skipped and counted, so the reader must know where each value ends; a type
+ * that it does not know is an error. Memory is bounded by the longest filter;
+ * no declared length is believed before its bytes are there. One thread.
  */
 #pragma once
 
@@ -13,15 +12,15 @@
 
 enum rdb_module { RDB_MODULE_REDISBLOOM, RDB_MODULE_VALKEYBLOOM };
 
-/* Valid during the call. */
+/* A filter; valid during the call. */
 struct rdb_filter {
     uint64_t db;
     struct slice key;
-    uint64_t expires_at_ms; /* 0: stays */
+    uint64_t expires_at_ms; /* 0: never */
     enum rdb_module module;
-    struct slice value; /* the type and the value, as DUMP has them; empty: it
-                           or its key is longer than the limit */
-    uint64_t offset;    /* of its type */
+    struct slice value; /* the type and the value, as in DUMP; empty: the value
+                           or the key is longer than the limit */
+    uint64_t offset;    /* offset of its type */
 };
 
 struct rdb_visitor {
@@ -30,7 +29,7 @@ struct rdb_visitor {
     size_t value_bytes_max;
 };
 
-/* What the report counts apart. */
+/* The kinds that the report counts separately. */
 enum rdb_kind {
     RDB_STRINGS,
     RDB_LISTS,
@@ -38,7 +37,7 @@ enum rdb_kind {
     RDB_SORTED_SETS,
     RDB_HASHES,
     RDB_STREAMS,
-    RDB_MODULE_VALUES, /* of other modules */
+    RDB_MODULE_VALUES, /* values of other modules */
     RDB_MODULE_DATA,   /* of modules, beside the keys */
     RDB_FUNCTIONS,
     RDB_KIND_COUNT
@@ -50,14 +49,14 @@ const char *rdb_kind_name(enum rdb_kind kind);
 enum { RDB_TEXT_MAX = 64 };
 struct rdb_result {
     enum rdb_status status;
-    uint64_t offset;       /* of the failure, or the end */
+    uint64_t offset;       /* where it failed, or the end */
     char why[RDB_WHY_MAX]; /* one English clause, without the file's name */
     char product[RDB_TEXT_MAX]; /* "redis 7.0.15" */
     unsigned version;
-    bool checked; /* it has a checksum, which holds */
+    bool checked; /* it has a checksum, which is right */
     uint64_t filters;
     uint64_t skipped[RDB_KIND_COUNT];
-    struct slice rest; /* bytes behind the end, of the last call of next */
+    struct slice rest; /* bytes behind the end, from the last call of `next` */
 };
 
 /* Returns whether it succeeded; sets *ret_result in any case. */
@@ -68,7 +67,7 @@ bool rdb_read(const struct rdb_source *source,
  */
 bool rdb_payload_is_filter(struct slice payload);
 
-/* Writes what ends the payload of a DUMP, after its value: a version and the
+/* Writes the end of a DUMP's payload, behind its value: a version and the
  * CRC-64 of everything before. */
 enum { RDB_FOOTER_BYTES = 10 };
 void rdb_put_footer(struct slice value, enum rdb_module module,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The bytes of an RDB, and what all of it consists of: lengths and strings.
- * Counts offsets, sums the checksum, and keeps the bytes of one value. All
- * functions return false after a failure, which is described in the input.
+ * Reads the bytes of an RDB, and its basic parts: lengths and strings. Counts
+ * offsets, sums the checksum, and keeps the bytes of one value. All functions
+ * return false after a failure, which is described in the input.
  */
 #pragma once
 
@@ -21,15 +21,15 @@ enum rdb_status {
     RDB_UNKNOWN, /* a type or an operation of a later version */
     RDB_CUT,     /* the bytes end too early */
     RDB_NOMEM,
-    RDB_STOPPED, /* by the visitor */
+    RDB_STOPPED, /* the visitor stopped the reading */
 };
 
 enum { RDB_WHY_MAX = 192 };
 struct rdb_input {
     const struct rdb_source *source;
-    struct slice bytes; /* of the source, not read yet */
-    const char *summed; /* the checksum covers what is before it */
-    uint64_t offset;    /* of bytes */
+    struct slice bytes; /* bytes of the source that are not read yet */
+    const char *summed; /* the checksum covers everything before this */
+    uint64_t offset;    /* offset of `bytes` */
     uint64_t crc;
     struct buf value; /* what was read while `keeps` */
     bool keeps;
@@ -51,6 +51,6 @@ bool rdb_take(struct rdb_input *input, void *to, size_t len);
 bool rdb_skip(struct rdb_input *input, uint64_t len);
 bool rdb_take_length(struct rdb_input *input, uint64_t *ret_length);
 
-/* Reads a string. With a buffer, appends its text; one above the limit of the
- * buffer is skipped, and the buffer has failed. */
+/* Reads a string. With a buffer, appends its text. If the text exceeds the
+ * limit of the buffer, it is skipped, and the buffer has failed. */
 bool rdb_take_string(struct rdb_input *input, struct buf *to);

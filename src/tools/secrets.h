@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The secrets of keyed filters that lie beside the files which a command line
- * names. Without its secret a filter is read but not hashed.
+ * Finds the secrets of keyed filters that lie beside the files on a command
+ * line. Without its secret a filter can be read, but not hashed.
  */
 #pragma once
 

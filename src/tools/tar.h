@@ -14,12 +14,12 @@
 enum {
     TAR_BLOCK = 512,
     TAR_NAME_MAX = 511,
-    TAR_RECORDS_MAX = 2 * TAR_BLOCK, /* of pax, for one entry */
+    TAR_RECORDS_MAX = 2 * TAR_BLOCK, /* bytes of pax records for one entry */
     TAR_HEAD_MAX = 2 * TAR_BLOCK + TAR_RECORDS_MAX
 };
 
 struct tar_entry {
-    char name[TAR_NAME_MAX + 1]; /* of a directory without the last slash */
+    char name[TAR_NAME_MAX + 1]; /* a directory has no slash at its end */
     bool dir;
     uint64_t bytes;
 };
@@ -34,7 +34,8 @@ size_t tar_padding(uint64_t bytes);
 
 enum tar_status {
     TAR_ENTRY,
-    TAR_RECORDS, /* of the next entry: ret_entry->bytes of them follow */
+    TAR_RECORDS, /* records of the next entry: ret_entry->bytes bytes of them
+                    follow */
     TAR_ZEROS,   /* two of these blocks end an archive */
     TAR_FOREIGN
 };

@@ -63,7 +63,8 @@ tool_end(struct tool *tool)
 
 /* ---- the command line ---------------------------------------------------- */
 
-/* Returns the command that the words begin with, from `at` on; NULL: none. */
+/* Returns the command that the words begin with, from `at` on; NULL: there is
+ * none. */
 static const struct tool_command *
 find_command(const struct tool_interface *interface,
              const struct tool_words *words, int at)

@@ -14,13 +14,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Exit statuses that all programs have. Of several, the highest wins. */
+/* Exit statuses that all programs have. If there are several, the highest wins.
+ */
 enum { TOOL_USAGE = 2, TOOL_UNREADABLE = 3 };
 
 enum tool_unit { TOOL_UNIT_NONE, TOOL_UNIT_MIB, TOOL_UNIT_ITEMS };
 
 struct tool {
-    const char *name; /* of the program */
+    const char *name; /* name of the program */
     int status;
 
     bool bar; /* draw the progress on standard error */
@@ -46,9 +47,9 @@ int tool_end(struct tool *tool);
 
 /* ---- the command line ---------------------------------------------------- */
 
-/* takes: its arguments, one word each: "KEY", "PATH..." for at least one,
- * "[FILE]..." for any number. help: what `program help NAME` prints. A row
- * without a name ends a list. */
+/* A command of a program. takes: its arguments, one word for each: "KEY",
+ * "PATH..." for at least one, "[FILE]..." for any number. help: what `program
+ * help NAME` prints. A row without a name ends a list. */
 struct tool_command {
     const char *name, *takes, *help;
 };
@@ -83,14 +84,15 @@ bool tool_parse(struct tool *tool, int argc, char **argv,
 enum { TOOL_SHORT = 8 };
 char *tool_short(uint64_t n, char ret_text[TOOL_SHORT]);
 
-/* Begins a bar; a total of 0 is unknown. With TOOL_UNIT_NONE there is none. */
+/* Begins a bar; a total of 0 is unknown. With TOOL_UNIT_NONE there is no bar.
+ */
 void tool_bar_begin(struct tool *tool, enum tool_unit unit, uint64_t total);
 
 /* Counts bytes or items as done. Cheap: redraws a few times a second. */
 void tool_bar_add(struct tool *tool, uint64_t count);
 void tool_bar_end(struct tool *tool);
 
-/* Shows a text in its place, as often as a bar is drawn. */
+/* Shows a text in place of the bar, as often as a bar is drawn. */
 void tool_bar_say(struct tool *tool, const char *text);
 
 /* Erases the bar, before other output goes to the terminal. */

@@ -27,7 +27,7 @@ extern void dallocx(void *ptr, int flags) __attribute__((weak));
 
 /* By itself jemalloc returns unused pages only while it is called, so after the
  * last DEL it would keep them all. One background thread returns them in any
- * case, and spares the loops that work: It returns them within 5 seconds
+ * case, and spares the loops that work. It returns them within 5 seconds
  * instead of 10, since FLUSHALL of a million keys itself takes some seconds. A
  * new thread has no cache until it enables one (base/thread.h). Huge pages are
  * for large layers, which ask for them themselves: where the kernel gave them

@@ -108,8 +108,7 @@ void file_unmap(struct slice bytes);
 MUST_CHECK int file_read_and_map(int fd, size_t len, struct slice *ret_bytes,
                                  uint64_t *ret_offset);
 
-/* ---- faults for tests, in all threads of the process -----------------------
- */
+/* ---- faults for tests, in all threads of the process -------------------- */
 
 enum file_call {
     FILE_CALL_OPEN, /* open, create, open_dir */

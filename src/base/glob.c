@@ -76,8 +76,7 @@ match_one(struct slice pattern, size_t *ret_at, char c, bool ignore_case)
     return fold(p, ignore_case) == fold(c, ignore_case);
 }
 
-/* ---- segments: the parts of a pattern between stars -----------------------
- */
+/* ---- segments: the parts of a pattern between stars --------------------- */
 
 struct segment {
     size_t begin, end; /* in the pattern */

@@ -60,8 +60,7 @@ dispatch_free_worker(struct worker *worker)
     }
 }
 
-/* ---- a window, its locks held -----------------------------------------------
- */
+/* ---- a window, its locks held ------------------------------------------- */
 
 /* Lowers run->count to the commands that were executed. For one command the
  * handler is faster. ERR_AGAIN: paused. */
@@ -455,8 +454,7 @@ run_split(struct request *req)
     return outcome;
 }
 
-/* ---- one window -------------------------------------------------------------
- */
+/* ---- one window --------------------------------------------------------- */
 
 /* Sends the replies gathered so far before a command that may be slow. */
 static void

@@ -115,8 +115,7 @@ txn_abort(struct request *req, enum err err, const char *text)
     txn_end(req->session);
 }
 
-/* ---- begin ----------------------------------------------------------------
- */
+/* ---- begin -------------------------------------------------------------- */
 
 static enum err
 need_txn(struct session *session)
@@ -247,8 +246,7 @@ txn_queue(struct request *req)
     return OK;
 }
 
-/* ---- watches --------------------------------------------------------------
- */
+/* ---- watches ------------------------------------------------------------ */
 
 enum err
 txn_watch(struct request *req, const struct key *key)

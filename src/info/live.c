@@ -405,8 +405,7 @@ put_cluster(const struct service *service, struct json *to)
     json_close(to, '}');
 }
 
-/* ---- the ranking ----------------------------------------------------------
- */
+/* ---- the ranking -------------------------------------------------------- */
 
 static void
 put_board(struct json *to, const char *name, const struct ranking_board *board,

@@ -85,8 +85,7 @@ void link_close_all(struct loop *loop);
 /* Continues with the links that waited for their turn. */
 void link_resume_all(struct loop *loop);
 
-/* ---- for link_dial.c and link_take.c ---------------------------------------
- */
+/* ---- for link_dial.c and link_take.c ------------------------------------ */
 
 /* Initialises a link and adds it to its loop. */
 void link_begin(struct link *link, struct loop *loop,

@@ -144,8 +144,7 @@ hash_secret_write_again(const struct persist *persist, int dir_fd)
     return error == 0 ? write_file(dir_fd, persist->secret.bytes) : error;
 }
 
-/* ---- a secret that is lost ------------------------------------------------
- */
+/* ---- a secret that is lost ---------------------------------------------- */
 
 /* Removes the filters that were loaded with a wrong key. */
 static bool

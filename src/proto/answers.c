@@ -163,8 +163,7 @@ static redisReplyObjectFunctions functions = {
     .freeObject = on_free,
 };
 
-/* ---- life -----------------------------------------------------------------
- */
+/* ---- life --------------------------------------------------------------- */
 
 struct answers *
 answers_new(size_t bytes_max)

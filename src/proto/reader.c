@@ -122,8 +122,7 @@ byte_of_type(int type)
     }
 }
 
-/* ---- limits ---------------------------------------------------------------
- */
+/* ---- limits ------------------------------------------------------------- */
 
 static enum err
 check_count(const struct reader *reader, uint64_t count)
@@ -277,8 +276,7 @@ static redisReplyObjectFunctions functions = {
     .freeObject = on_free,
 };
 
-/* ---- life ------------------------------------------------------------------
- */
+/* ---- life --------------------------------------------------------------- */
 
 static bool
 open_hiredis(struct reader *reader)
@@ -365,8 +363,7 @@ reader_is_reusable(const struct reader *reader)
     return !reader->dead && reader->peak <= KEPT_BYTES_MAX;
 }
 
-/* ---- feeding --------------------------------------------------------------
- */
+/* ---- feeding ------------------------------------------------------------ */
 
 /* Skips a line that is too long for any number, and refuses it at its end, or
  * when it becomes too long. hiredis would search all of it again at each piece.

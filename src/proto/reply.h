@@ -174,8 +174,7 @@ size_t reply_begin(struct reply *reply);
 void reply_array_end(struct reply *reply, size_t place, size_t count);
 void reply_map_end(struct reply *reply, size_t place, size_t count);
 
-/* ---- reading back what was written ----------------------------------------
- */
+/* ---- reading back what was written -------------------------------------- */
 
 /* Returns the first whole value of some replies or pushes, with all values
  * nested in it; empty if they do not begin with a whole value. */

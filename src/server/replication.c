@@ -133,8 +133,7 @@ replication_read_secrets(struct server *server)
     }
 }
 
-/* ---- the log --------------------------------------------------------------
- */
+/* ---- the log ------------------------------------------------------------ */
 
 /* Frees the backlog of a primary that has had no replica for repl-backlog-ttl.
  */

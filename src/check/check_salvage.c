@@ -480,8 +480,7 @@ takes_snapshot(const struct salvage *salvage, const struct check_snapshot *base)
                              snapshot->stamp.sequence, snapshot->stamp.history);
 }
 
-/* Begins with the snapshot, which has the groups before it, and the changes
- * that were lost before it. */
+/* Begins with the snapshot, which has also what was lost before it. */
 static void
 begin_with_snapshot(struct salvage *salvage)
 {
@@ -497,8 +496,7 @@ begin_with_snapshot(struct salvage *salvage)
                   salvage->snapshot_path);
 }
 
-/* Loads the base, or the snapshot. *ret_sequence: that of the last group in it.
- */
+/* Loads the base, or the snapshot. *ret_sequence is its last group's. */
 static bool
 load_state(struct salvage *salvage, struct check_world *world,
            const struct check_snapshot *base, uint64_t *ret_sequence)

@@ -7,7 +7,7 @@
 
 #include "core/layer.h"
 
-/* The alignment that malloc() gives, which all structs have. */
+/* The alignment that allocators give, which all structs have. */
 enum { STRUCT_ALIGN = 16 };
 
 static void *

@@ -189,8 +189,7 @@ struct sidecar_come {
 
 enum sidecar_role { SIDECAR_UNDECIDED, SIDECAR_LEADS, SIDECAR_FOLLOWS };
 
-/* NOLINTNEXTLINE(*Padding): the fields are in the order of use, and there is
- * one. */
+/* NOLINTNEXTLINE(*Padding): the fields are in the order of use; one is made */
 struct sidecar {
     struct sidecar_hooks hooks;
     struct sidecar_options options;

@@ -125,8 +125,8 @@ struct journal_syncer {
 };
 
 /* The struct has more than 30 fields, since one mutex guards all of them and
- * every rule needs most of them. NOLINTNEXTLINE(*Padding): grouped by purpose,
- * there is one */
+ * every rule needs most of them.
+ * NOLINTNEXTLINE(*Padding): grouped by purpose, there is one */
 struct journal {
     /* Loops read these fields without the mutex; they change only under it. */
     _Alignas(64) _Atomic uint64_t released;

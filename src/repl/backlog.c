@@ -47,8 +47,8 @@ struct part {
     struct end ends[ENDS_IN_PART];
 };
 
-/* The fields of each side have their own cache lines. NOLINTNEXTLINE(*Padding)
- */
+/* The fields of each side have their own cache lines.
+ * NOLINTNEXTLINE(*Padding) */
 struct backlog {
     /* Used by the writer, under the journal's mutex. */
     struct block *tail;

@@ -133,8 +133,7 @@ struct replication_shared {
     char chain[WIRE_CHAIN_MAX][WIRE_ID_CHARS + 1];
 };
 
-/* NOLINTNEXTLINE(*Padding): the fields are in the order of use, and there is
- * one. */
+/* NOLINTNEXTLINE(*Padding): the fields are in the order of use; one is made */
 struct replication {
     const struct loop0 *loop0;
     struct backlog *backlog;

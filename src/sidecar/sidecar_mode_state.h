@@ -30,8 +30,7 @@ enum {
     SIDECAR_PULL_NEAR_BYTES = 64 << 10 /* left of the source's log: fence it */
 };
 
-/* NOLINTNEXTLINE(*Padding): the fields are in the order of use, and there is
- * one. */
+/* NOLINTNEXTLINE(*Padding): the fields are in the order of use; one is made */
 struct sidecar_mode {
     const struct loop0 *loop0;
     struct replication *r;

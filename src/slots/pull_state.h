@@ -19,8 +19,7 @@ struct adoption;
 struct inject;
 struct pull_log;
 
-/* NOLINTNEXTLINE(*Padding): the fields are in the order of use, and there is
- * one. */
+/* NOLINTNEXTLINE(*Padding): the fields are in the order of use; one is made */
 struct pull {
     struct pull_roles roles;
     struct inject *inject;

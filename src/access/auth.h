@@ -28,7 +28,7 @@ struct auth_sum {
 };
 
 /* Takes at most so many more bytes of the password. Returns true after the last
- * byte: then the digest is that of auth_hash(), and the sum is empty again. */
+ * byte: then ret_digest has what auth_hash() gives, and the sum is empty. */
 bool auth_sum_add(struct auth_sum *sum, struct slice password, size_t most,
                   unsigned char ret_digest[AUTH_DIGEST]);
 void auth_sum_cleanse(struct auth_sum *sum);

@@ -85,8 +85,8 @@ MUST_CHECK bool user_rules_set_password(struct user_rules *rules,
 /* Appends the line of ACL LIST. */
 void user_put(const struct user *user, struct buf *text);
 
-/* Returns whether the digest is that of a password of the user. The time
- * depends only on how many passwords there are. */
+/* Returns whether the user has a password with this digest. The time depends
+ * only on how many passwords there are. */
 bool user_rules_fit(const struct user_rules *rules,
                     const unsigned char digest[AUTH_DIGEST]);
 

@@ -64,16 +64,14 @@ bloom_make_env(const struct request *req)
     return req->obey ? &req->service->obey_env : &req->service->bloom_env;
 }
 
-/* Returns the error that a client sees if a filter could not be made.
- * bloom_make_add_error() returns the one for an item that could not be added.
- */
+/* Return the error that a client sees if a filter could not be made, or an item
+ * could not be added. */
 enum err bloom_make_error(const struct request *req, enum bloom_status status);
+enum err bloom_make_add_error(const struct request *req,
+                              enum bloom_status status);
 
 /* Returns the error that names an unknown secret. */
 enum err bloom_make_secret_error(struct request *req, uint64_t fingerprint);
-
-enum err bloom_make_add_error(const struct request *req,
-                              enum bloom_status status);
 
 /* Opens the key for writing; NULL if it is missing. */
 struct bloom *bloom_make_open(struct request *req);

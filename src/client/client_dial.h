@@ -12,7 +12,7 @@ struct tls_contexts;
 
 /* Dials the addresses of a host one after the other until one answers; each
  * gets its share of the time that is left. port: a number, or the name of a
- * service. If none answers, the fault is that of the last one. */
+ * service. If none answers, client->fault tells of the last one. */
 bool client_dial_host(struct client *client, const char *host, const char *port,
                       uint64_t deadline_ns);
 

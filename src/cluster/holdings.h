@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a daemon holds of the cluster's data. For each slot of which it has the
- * complete data, this is an epoch: that of the owner node when the data
- * belonged to it. A daemon answers for a slot only while it holds it, so it
- * never reports an item as absent when the slot's data is elsewhere. If two
- * daemons hold a slot, the one with the higher epoch has the newer data, since
- * the epoch of a slot's owner only grows.
+ * What a daemon holds of the cluster's data: for each slot whose data it has
+ * completely, the epoch that the owner node had when the data belonged to it. A
+ * daemon answers for a slot only while it holds it, so it never reports an item
+ * as absent when the slot's data is elsewhere. If two daemons hold a slot, the
+ * one with the higher epoch has the newer data, since the epoch of a slot's
+ * owner only grows.
  *
  * The file in dir and the reply of SIDECAR HOLDINGS have the same text;
  * holdings.c draws it. Pure.
@@ -22,8 +22,8 @@ enum { HOLDINGS_DATA_MAX = 8 };
 struct holdings {
     char node[TOPOLOGY_ID_LEN + 1]; /* beside which the daemon stands; "": none
                                        yet */
-    /* "": the daemon leads, and the data is its own. Else the data is a copy of
-     * that of the daemon beside this node. */
+    /* "": the daemon leads, and the data is its own. Else the daemon beside
+     * this node has the data, and here is a copy. */
     char follows[TOPOLOGY_ID_LEN + 1];
     /* For a copy: the history of its log. Data with another history is no
      * longer this copy. */
@@ -67,9 +67,9 @@ bool holdings_equal(const struct holdings *one, const struct holdings *other);
 /* Collects the slots that are held. */
 void holdings_slots(const struct holdings *holdings, struct slot_set *ret_set);
 
-/* Append the text, whose last line is its checksum: that of the reply, which
- * servers of 1.0.0 can read, or that of the file, which also says to which data
- * it belongs. */
+/* Append the text of the reply, which servers of 1.0.0 can read, or of the
+ * file, which also says to which data it belongs. Its last line is a checksum.
+ */
 void holdings_write(const struct holdings *holdings, struct buf *out);
 void holdings_write_file(const struct holdings *holdings, struct buf *out);
 

@@ -81,10 +81,10 @@ enum conf_when {
 };
 
 enum conf_dialect { CONF_DIALECT_VALKEY, CONF_DIALECT_REDIS };
-/* enum conf_layout has the numbers of enum bloom_kind, which this room does not
- * include. */
 enum conf_sidecar_mode { CONF_SIDECAR_MODE_AVAILABLE, CONF_SIDECAR_MODE_SAFE };
 enum conf_missing_slot { CONF_MISSING_SLOT_FAIL, CONF_MISSING_SLOT_EMPTY };
+/* The numbers are those of enum bloom_kind, which this room does not include.
+ */
 enum conf_layout {
     CONF_LAYOUT_NATIVE,
     CONF_LAYOUT_REDISBLOOM,

@@ -58,15 +58,15 @@ void *codec_layer_lines(struct bloom *bloom, uint32_t index, size_t *ret_bytes);
 bool bloom_copy_into(const struct bloom *bloom, struct bloom *copy);
 
 /* Convert lines between the stored byte order and the machine's.
- * codec_to_host() works in place. codec_stored(), below, returns the lines
- * themselves if both orders are the same, else a copy in SCRATCH, which has
- * space for BYTES. BYTES is a multiple of 8. */
+ * codec_to_host() works in place. codec_stored() returns the lines themselves
+ * if both orders are the same, else a copy in SCRATCH, which has space for
+ * BYTES. BYTES is a multiple of 8. */
 void codec_to_host(void *lines, size_t bytes);
+const void *codec_stored(const void *lines, size_t bytes, void *scratch);
 
 /* Copies bytes into zeroed lines. Pieces of zeros are not written, so that
  * their memory stays untouched. */
 void codec_fill_lines(void *lines, const void *from, size_t bytes);
-const void *codec_stored(const void *lines, size_t bytes, void *scratch);
 
 /* Fills a new filter with all its stored lines, head->line_bytes bytes. */
 void codec_fill(struct bloom *bloom, const void *stored_lines);

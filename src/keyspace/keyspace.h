@@ -32,7 +32,6 @@ keyspace_access(struct keyspace *ks)
 }
 
 unsigned keyspace_databases(const struct keyspace *ks);
-unsigned keyspace_threads(const struct keyspace *ks); /* loops */
 
 /* Returns the number of loops. */
 unsigned keyspace_threads(const struct keyspace *ks);

@@ -28,13 +28,14 @@ writing = threading.Lock()  # held for each write beside a way
 
 class Kind:
     """words: of BF.RESERVE behind rate and capacity. refuses: ways that refuse it,
-    with a part of the error."""
+    with a part of the error. group: how many items come at once, at first, beside a
+    way."""
 
     def __init__(self, *words, rate="0.001", capacity="200", db=0, layout="native",
-                 items=150, refuses=None, expires=False):
+                 items=150, refuses=None, expires=False, group=0):
         self.words, self.rate, self.capacity, self.db = words, rate, capacity, db
         self.layout, self.items, self.expires = layout, items, expires
-        self.refuses = refuses or {}
+        self.refuses, self.group = refuses or {}, group
 
 
 KINDS = {
@@ -49,6 +50,8 @@ KINDS = {
     "redisbloom": Kind(layout="redisbloom"),
     "valkeybloom": Kind(layout="valkeybloom"),
     "large": Kind(capacity="2000000"),      # 3.6 MB, and sparse
+    # 5 MB whose pages a replica clears in pieces before it adds a group
+    "of long groups": Kind(capacity="3000000", group=10000),
     "with a time": Kind(expires=True),
     "of database 20": Kind(db=20),
 }
@@ -114,7 +117,8 @@ class Run:
 
 
 class Writing:
-    """Adds to all filters, in a thread, while the way is gone."""
+    """Adds to all filters, in a thread, while the way is gone. It begins with the long
+    groups, which are not left out if the way ends sooner."""
 
     def __init__(self, run):
         self.run, self.done, self.failed = run, threading.Event(), None
@@ -122,13 +126,19 @@ class Writing:
     def work(self):
         try:
             with self.run.server.conn() as conn:
+                for name, kind in KINDS.items():
+                    if kind.group:
+                        self.add(conn, name, kind.group)
                 while not self.done.is_set():
                     name = self.run.rng.choice(list(KINDS))
-                    with writing:
-                        self.run.select(conn, KINDS[name])
-                        self.run.add(conn, name, self.run.rng.randrange(1, 5))
+                    self.add(conn, name, self.run.rng.randrange(1, 5))
         except Exception as error:  # pylint: disable=broad-except
             self.failed = error
+
+    def add(self, conn, name, count):
+        with writing:
+            self.run.select(conn, KINDS[name])
+            self.run.add(conn, name, count)
 
     def __enter__(self):
         self.thread = threading.Thread(target=self.work)

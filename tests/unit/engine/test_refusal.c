@@ -5,7 +5,7 @@
  */
 #include "engine/refusal.h"
 
-#include "base/clock.h"
+#include "base/run_clock.h"
 #include "engine/role.h"
 #include "rig.h"
 
@@ -176,7 +176,7 @@ TEST(a_primary_that_is_told_to_lead_takes_it_as_a_word)
 TEST(a_primary_that_came_back_takes_no_writes_for_a_while)
 {
     struct rig *rig = rig_new();
-    uint64_t now_ms = clock_mono_ms();
+    uint64_t now_ms = run_clock_ms();
 
     atomic_store(&rig->service.grace_until_ms, now_ms + 1000000);
     run_and_expect(rig, "BF.EXISTS k a; PING", ":0\r\n+PONG\r\n");

@@ -42,6 +42,17 @@ test_rounds(void)
     return rounds > 0 && rounds < 1000000 ? (unsigned)rounds : 1;
 }
 
+unsigned
+test_times(unsigned count)
+{
+    const char *text = getenv("BLOOMERY_ROUNDS");
+    const char *slash = text != NULL ? strchr(text, '/') : NULL;
+    unsigned long part = slash != NULL ? strtoul(slash + 1, NULL, 10) : 1;
+
+    count *= test_rounds();
+    return part > 1 ? (unsigned)(count / part) + (count < part) : count;
+}
+
 uint64_t
 test_random(uint64_t *state)
 {

@@ -29,6 +29,10 @@ uint64_t test_seed(void);
 /* Multiplier for how long randomised tests run: BLOOMERY_ROUNDS or 1. */
 unsigned test_rounds(void);
 
+/* Multiplies a number of rounds by BLOOMERY_ROUNDS, which may be a fraction, as
+ * in 1/20: an emulator needs minutes for long tests. Returns at least 1. */
+unsigned test_times(unsigned count);
+
 /* Random numbers by splitmix64: of 64 bits, below a bound, and in [0, 1). Any
  * state begins a good sequence. */
 uint64_t test_random(uint64_t *state);

@@ -201,6 +201,7 @@ compare_with_reference(const char *letters, size_t pattern_max, size_t text_max,
     uint64_t x = test_seed();
     unsigned matched = 0;
 
+    rounds = test_times(rounds);
     for (unsigned i = 0; i < rounds; i++) {
         char pattern[32];
         char text[32];

@@ -465,7 +465,7 @@ TEST(filters_that_fit_in_valkey_bloom_fit_here)
     uint64_t rng = test_seed() + 4;
     unsigned left_out = 0;
 
-    for (unsigned round = 0; round < ROUNDS + left_out; round++) {
+    for (unsigned round = 0; round < test_times(ROUNDS) + left_out; round++) {
         struct bloom_params params = random_params(&rng);
 
         compare_with_module(&params, LIMIT_DEFAULT, &left_out);
@@ -480,7 +480,7 @@ TEST(filters_that_fit_in_valkey_bloom_fit_here_under_any_limit)
     uint64_t rng = test_seed() + 5;
     unsigned left_out = 0;
 
-    for (unsigned round = 0; round < ROUNDS + left_out; round++) {
+    for (unsigned round = 0; round < test_times(ROUNDS) + left_out; round++) {
         struct bloom_params params = random_params(&rng);
         uint64_t limit = (uint64_t)(1e6 * pow(1e4, test_random_unit(&rng)));
 

@@ -121,7 +121,7 @@ TEST(the_load_for_a_rate_has_that_rate)
 TEST(the_fast_root_agrees_with_bisection_to_the_last_line)
 {
     uint64_t rng = test_seed();
-    unsigned rounds = 4000 * test_rounds();
+    unsigned rounds = test_times(4000);
 
     for (unsigned i = 0; i < rounds; i++) {
         double rate = pow(10, -12 * test_random_unit(&rng)) * 0.9999;
@@ -191,7 +191,7 @@ TEST(every_native_geometry_keeps_its_rate_and_is_accepted)
 {
     uint64_t rng = test_seed() + 1;
 
-    for (unsigned i = 0; i < 5000; i++) {
+    for (unsigned i = 0; i < test_times(5000); i++) {
         double rate = pow(10, -10 * test_random_unit(&rng)) * 0.9999;
         uint64_t capacity = 1 + (test_random(&rng) >> (20 + i % 44));
         struct geometry geometry = sizing_geometry(capacity, rate);

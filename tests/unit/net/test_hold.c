@@ -341,7 +341,7 @@ TEST(a_reply_released_while_it_becomes_held_is_sent)
 
     rig->released = 1;
     assert_int_equal(0, uv_thread_create(&thread, move_released, &mover));
-    for (uint64_t n = 2; n < 30000 * test_rounds(); n++) {
+    for (uint64_t n = 2; n < test_times(30000); n++) {
         x = test_random(&seed);
         buf_append(&out, "x", 1);
         rig->last->hold_until = n;

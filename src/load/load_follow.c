@@ -415,14 +415,10 @@ lag(const struct following *following)
 static void
 show_progress(struct following *following)
 {
-    char text[LINE_MAX], applied[TOOL_SHORT], behind[TOOL_SHORT];
+    uint64_t behind = lag(following);
 
-    (void)snprintf(text, sizeof(text),
-                   following->knows_offset ? "%s commands applied, lag %s bytes"
-                                           : "%s commands applied, lag unknown",
-                   tool_short(following->apply.applied, applied),
-                   tool_short(lag(following), behind));
-    tool_bar_say(&following->load->tool, text);
+    load_report_lag(following->load, following->apply.applied,
+                    following->knows_offset ? &behind : NULL);
 }
 
 /* Does what is due each second. False: the tool must stop. */

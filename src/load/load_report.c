@@ -42,3 +42,16 @@ load_report_format(const char *field, const char *format, ...)
     va_end(args);
     load_report_text(field, text);
 }
+
+void
+load_report_lag(struct load *load, uint64_t applied, const uint64_t *behind)
+{
+    char text[TEXT_MAX], commands[TOOL_SHORT], bytes[TOOL_SHORT];
+
+    (void)snprintf(text, sizeof(text),
+                   behind != NULL ? "%s commands applied, lag %s bytes"
+                                  : "%s commands applied, lag unknown",
+                   tool_short(applied, commands),
+                   tool_short(behind != NULL ? *behind : 0, bytes));
+    tool_bar_say(&load->tool, text);
+}

@@ -12,3 +12,8 @@ void load_report_number(const char *field, uint64_t value);
 void load_report_text(const char *field, const char *text);
 __attribute__((format(printf, 2, 3))) void
 load_report_format(const char *field, const char *format, ...);
+
+/* Shows how far a follower is, in place of the bar. behind: bytes of its
+ * source's stream that it has not applied yet; NULL if that is not known. */
+void load_report_lag(struct load *load, uint64_t applied,
+                     const uint64_t *behind);

@@ -26,6 +26,27 @@ TEST(fields_have_a_line_each_without_control_bytes)
                   "    share              50 %\n");
 }
 
+static void
+show_lag(struct load *load, uint64_t applied, const uint64_t *behind)
+{
+    load->tool.drawn_ns = 0;
+    load_report_lag(load, applied, behind);
+}
+
+TEST(the_progress_of_a_follower_fits_60_columns)
+{
+    struct load load = { .tool = { .name = "bloomery-load", .lines = true } };
+    static const uint64_t behind = UINT64_MAX;
+
+    EXPECT_OUTPUT(STDERR_FILENO, show_lag(&load, UINT64_C(1) << 63, &behind),
+                  "bloomery-load: 9.22E commands applied, lag 18.4E bytes\n");
+    EXPECT_OUTPUT(STDERR_FILENO, show_lag(&load, 99949, NULL),
+                  "bloomery-load: 99.9k commands applied, lag unknown\n");
+    load.tool.bar = true;
+    EXPECT_OUTPUT(STDERR_FILENO, show_lag(&load, 7, &behind),
+                  "\r\033[K7 commands applied, lag 18.4E bytes");
+}
+
 TEST(texts_are_cut_at_a_kilobyte)
 {
     static char text[3000];

@@ -98,3 +98,29 @@ TEST(every_line_fits)
         assert_in_range(columns(line), 1, COLUMNS);
     }
 }
+
+/* The longest texts: each figure as long as it can be, after any time. */
+TEST(the_longest_line_of_each_program_fits)
+{
+    static const char *const names[] = { "bloomery-check", "bloomery-load" };
+    static const uint64_t figures[] = {
+        0, 1, 9999, 99949, UINT64_C(1) << 63, UINT64_MAX
+    };
+    static const uint64_t times[] = { 0, 1, 59999, 100000000 };
+    enum { FIGURES = sizeof(figures) / sizeof(figures[0]), TIMES = 4 };
+    size_t longest = 0;
+    char line[256];
+
+    for (unsigned i = 0; i < FIGURES * FIGURES * TIMES * 8; i++) {
+        struct tool tool = { .name = names[i % 2], .bar = i / 2 % 2 == 0 };
+
+        tool.lines = true;
+        tool.unit = i / 4 % 2 == 0 ? TOOL_UNIT_ITEMS : TOOL_UNIT_MIB;
+        tool.total = figures[i / 8 % FIGURES];
+        draw(&tool, times[i / 8 / FIGURES % TIMES],
+             figures[i / 8 / FIGURES / TIMES], line);
+        assert_in_range(columns(line), 1, COLUMNS);
+        longest = columns(line) > longest ? columns(line) : longest;
+    }
+    assert_in_range(longest, COLUMNS - 5, COLUMNS);
+}

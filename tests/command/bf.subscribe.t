@@ -107,6 +107,10 @@
 < +OK
 > BF.RESERVE k 0.01 100 HASH keyed
 < +OK
+@on a
+@read
+< >3 | "bf.message" | "k" | "changed"
+@on b
 > BF.ADD k a
 < :1
 @on a

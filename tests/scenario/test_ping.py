@@ -227,10 +227,11 @@ def ready(server, said=None):
 
 def test_a_sidecar_is_ready_with_its_lease(start_server):
     made = neighbour.Neighbour()
+    made.say(silent=True)
     try:
         server = start_server("--sidecar-of", made.address, *neighbour.EMPTY)
-        servers.wait_until(lambda: ready(server, "no lease"), 20, "it says why not")
-        made.say(nodes=[neighbour.node(neighbour.A, server.port, "myself,master",
+        assert ready(server, "no lease")
+        made.say(silent=False, nodes=[neighbour.node(neighbour.A, server.port, "myself,master",
                                        slots="0-16383")])
         neighbour.wait_lease(server)
         servers.wait_until(lambda: ready(server), 20, "it is ready")

@@ -220,8 +220,8 @@ def test_long_groups_are_whole_whatever_cuts_them(start):
                     proxy.cut()
                 wait_even(primary, replica)
             assert links.counts(primary)[0] == 1
+            goal = proxy.sent + rng.randrange(200000)   # of some 220,000
             add(filters - 1)
-            goal = proxy.sent + rng.randrange(300000)
             wait_until(lambda: proxy.sent > goal)
             lead(replica)
         finally:

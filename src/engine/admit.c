@@ -300,9 +300,23 @@ admit_by_all(const struct request *req, bool routes)
     return err;
 }
 
+/* Returns whether no observer can make a command wait: there is none, or only
+ * subscribers of filters, whose inboxes have room. OBSERVED_ROUTES counts as
+ * one. */
+static bool
+observers_have_room(const struct service *service)
+{
+    uint64_t observed =
+        atomic_load_explicit(&service->observed, memory_order_relaxed);
+
+    return __builtin_expect(observed == 0, 1) ||
+           (observed == OBSERVED_FILTERS &&
+            !inboxes_are_crowded(service->inboxes));
+}
+
 /* Returns whether only memory and the disk can prevent the command. That is so
- * for most commands: they use data, outside MULTI, while no client observes
- * commands, nothing is paused or loading, no slots are checked, and the role
+ * for most commands: they use data, outside MULTI, while no observer can make
+ * them wait, nothing is paused or loading, no slots are checked, and the role
  * refuses nothing. */
 static bool
 is_usual(const struct request *req)
@@ -310,11 +324,8 @@ is_usual(const struct request *req)
     const struct service *service = req->service;
 
     return (req->command->flags & (CMD_READONLY | CMD_WRITE)) != 0 &&
-           req->session->txn == NULL &&
-           atomic_load_explicit(&service->observed, memory_order_relaxed) ==
-               0 && /* OBSERVED_ROUTES, too */
-           !refusal_is_loading(service) &&
-           refusal_is_none(service);
+           req->session->txn == NULL && observers_have_room(service) &&
+           !refusal_is_loading(service) && refusal_is_none(service);
 }
 
 /* routes: whether the slots of its keys are checked, too. */

@@ -7,6 +7,7 @@
 #include "engine/admit.h"
 
 #include "base/clock.h"
+#include "engine/observe.h"
 #include "engine/role.h"
 
 #include "rig.h"
@@ -108,6 +109,48 @@ TEST(memory_is_named_before_the_disk_and_the_disk_before_loading)
     run_and_expect(rig, "BF.ADD k a; DEL k; BF.CARD k", ENDING ENDING LOADING);
     set_option(rig, "maxmemory", "0");
     run_and_expect(rig, "BF.ADD k a; BF.CARD k", ENDING LOADING);
+    rig_free(rig);
+}
+
+/* Judges a command on the key `k`. */
+static enum err
+judge(struct rig *rig, enum command_id id)
+{
+    const struct slice argv[] = { slice_lit("any"), slice_lit("k"),
+                                  slice_lit("a") };
+    const struct request req = { .worker = rig->worker,
+                                 .service = &rig->service,
+                                 .session = &rig->session,
+                                 .command = &command_rows[id],
+                                 .argv = argv,
+                                 .argc = 3 };
+
+    return admit_now(&req);
+}
+
+TEST(writes_wait_for_subscribers_of_filters_that_lag)
+{
+    struct rig *rig = rig_new();
+    _Atomic uint64_t limit = 4096;
+    struct inboxes *inboxes = inboxes_new(1, &limit), *own;
+    struct notice_list list = { 0 };
+    struct notice *notice =
+        notice_new(NOTICE_FILTER, 0, slice_lit("0000k"), slice_lit("a change"));
+
+    own = rig->service.inboxes;
+    rig->service.inboxes = inboxes;
+    observe_flag(&rig->service, OBSERVED_FILTERS, true);
+    assert_int_equal(OK, judge(rig, CMD_ID_BF_ADD));
+    while (!inboxes_are_crowded(inboxes)) {
+        notice_list_add(&list, notice, 0, 0);
+        notice_list_close(&list, inboxes, 0);
+    }
+    assert_int_equal(ERR_AGAIN, judge(rig, CMD_ID_BF_ADD));
+    assert_int_equal(OK, judge(rig, CMD_ID_BF_EXISTS));
+    notice_unref(notice);
+    notice_list_fini(&list);
+    rig->service.inboxes = own;
+    inboxes_free(inboxes);
     rig_free(rig);
 }
 

@@ -130,13 +130,14 @@ keep_holdings(struct sidecar *sidecar, uint64_t now_ms)
     write_claim(sidecar, now_ms);
 }
 
-/* Ends a claim whose slots are on the disk: holds the slots, and serves those
- * that no other daemon has claimed meanwhile. */
+/* Ends a claim whose slots are on the disk: holds them, and serves those which
+ * nobody claimed since. If our node's epoch has risen, a survey decides. */
 static void
 kept(struct sidecar *sidecar, uint64_t now_ms)
 {
     struct claim *claim = &sidecar->claim;
     struct slot_set set = *sidecar_claimed(sidecar);
+    struct slot_set risen;
 
     sidecar_hold_claim(sidecar);
     if (strcmp(claim->source, sidecar->own->node) != 0) {
@@ -146,6 +147,9 @@ kept(struct sidecar *sidecar, uint64_t now_ms)
                    claim->source, (unsigned long long)sidecar->cutover_ms);
     }
     enter(sidecar, CLAIM_NONE, now_ms);
+    risen = sidecar_risen(sidecar, &set);
+    sidecar_stop_serving(sidecar, &risen, now_ms);
+    slot_set_subtract(&set, &risen);
     slot_set_foreach (&set, slot) {
         if (sidecar->slots[slot].given) {
             slot_set_remove(&set, slot);

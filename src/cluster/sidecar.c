@@ -130,19 +130,13 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
 static void
 follow_epoch(struct sidecar *sidecar, bool gained, uint64_t now_ms)
 {
-    uint64_t epoch = sidecar_epoch(sidecar);
-    struct slot_set risen = { { 0 } };
+    struct slot_set risen = sidecar_risen(sidecar, &sidecar->served);
 
-    slot_set_foreach (&sidecar->served, slot) {
-        if (sidecar->own->held[slot] < epoch) {
-            slot_set_add(&risen, slot);
-        }
-    }
     if (slot_set_is_empty(&risen)) {
         return;
     }
     if (gained) {
-        sidecar_hold_same(sidecar, &risen, epoch);
+        sidecar_hold_same(sidecar, &risen, sidecar_epoch(sidecar));
     } else {
         sidecar_stop_serving(sidecar, &risen, now_ms);
     }

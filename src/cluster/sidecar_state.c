@@ -140,6 +140,20 @@ sidecar_serve(struct sidecar *sidecar, const struct slot_set *set)
                slot_set_count(&sidecar->owned));
 }
 
+struct slot_set
+sidecar_risen(const struct sidecar *sidecar, const struct slot_set *set)
+{
+    uint64_t epoch = sidecar_epoch(sidecar);
+    struct slot_set risen = { { 0 } };
+
+    slot_set_foreach (set, slot) {
+        if (sidecar->own->held[slot] < epoch) {
+            slot_set_add(&risen, slot);
+        }
+    }
+    return risen;
+}
+
 void
 sidecar_stop_serving(struct sidecar *sidecar, const struct slot_set *set,
                      uint64_t now_ms)

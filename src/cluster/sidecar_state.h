@@ -293,6 +293,10 @@ void sidecar_want(struct sidecar *sidecar, unsigned slot, uint16_t source,
 /* Serves slots from now on: they are held, at our node's epoch. */
 void sidecar_serve(struct sidecar *sidecar, const struct slot_set *set);
 
+/* Returns those of the slots that are held at a lower epoch than our node's. */
+struct slot_set sidecar_risen(const struct sidecar *sidecar,
+                              const struct slot_set *set);
+
 /* Stops serving slots, to claim them anew from the daemon that a survey finds.
  */
 void sidecar_stop_serving(struct sidecar *sidecar, const struct slot_set *set,

@@ -24,8 +24,10 @@ fence_order_new(const struct sidecar_ask *ask)
 }
 
 void
-fence_order_drop(struct fence_order *order)
+fence_order_drop(void *ptr)
 {
+    struct fence_order *order = ptr;
+
     if (order != NULL && atomic_fetch_sub(&order->users, 1) == 1) {
         buf_free(&order->counts);
         candidates_free(order->candidates);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A request for a fence by another daemon, or a command of an operator, on its
- * way from the loop of its connection to loop 0, and back, since only loop 0
- * may touch the sidecar. Both loops have the order until each has called
- * fence_order_drop().
+ * way from the loop of its connection to loop 0 by its mailbox, and back, since
+ * only loop 0 may touch the sidecar. Both loops have the order until each has
+ * called fence_order_drop(). The asking loop reads the answer once `done` is
+ * set; loop 0 owns all other fields until then.
  */
 #pragma once
 
@@ -15,9 +16,9 @@
 struct candidate;
 
 struct fence_order {
-    struct fence_order *next; /* in a queue of its owner */
+    struct fence_order *next; /* in a list of loop 0 */
     atomic_uint users;
-    atomic_bool done; /* the answer is there: the asking loop may read it */
+    atomic_bool done; /* the answer is there */
     struct sidecar_ask ask;
     char node[TOPOLOGY_ID_LEN + 1]; /* storage of ask.node */
     struct slot_set set;            /* storage of ask.set */
@@ -36,5 +37,6 @@ struct fence_order {
 /* Returns a copy of the question, with two users. NULL without memory. */
 struct fence_order *fence_order_new(const struct sidecar_ask *ask);
 
-/* Takes one user away; the last one frees the order. NULL is fine. */
-void fence_order_drop(struct fence_order *order);
+/* Takes one user of a struct fence_order away; the last one frees it. NULL is
+ * fine. */
+void fence_order_drop(void *ptr);

@@ -236,10 +236,10 @@ answer_order(struct request *req, const struct fence_order *order)
     return request_fail(req, ERR_CUSTOM, "%s", answer->reason);
 }
 
-static void
-drop_order(void *order)
+static bool
+hand_over(struct request *req, struct fence_order *order)
 {
-    fence_order_drop(order);
+    return req->service->sidecar.fence(req->service->sidecar.ctx, order);
 }
 
 /* Hands a question over to loop 0. */
@@ -251,9 +251,8 @@ order(struct request *req, const struct sidecar_ask *ask)
     if (order == NULL) {
         return ERR_NOMEM;
     }
-    request_pause(req, order, drop_order);
-    req->service->sidecar.fence(req->service->sidecar.ctx, order);
-    return OK;
+    request_pause(req, order, fence_order_drop);
+    return hand_over(req, order) ? OK : ERR_NOMEM;
 }
 
 /* Waits for loop 0. */
@@ -443,8 +442,7 @@ order_force(struct request *req, struct count *count)
         return ERR_NOMEM;
     }
     slot_counts_write(count->slot, &count->order->counts);
-    req->service->sidecar.fence(req->service->sidecar.ctx, count->order);
-    return OK;
+    return hand_over(req, count->order) ? OK : ERR_NOMEM;
 }
 
 /* SIDECAR FORCE-SERVE */

@@ -140,8 +140,9 @@ struct sidecar_calls {
      * log ends. False: it does not know yet. */
     bool (*holdings)(void *ctx, uint64_t seen, struct buf *ret_text,
                      char *ret_history, uint64_t *ret_position);
-    /* Makes loop 0 answer the order, and then wake all loops. */
-    void (*fence)(void *ctx, struct fence_order *order);
+    /* Makes loop 0 answer the order, and then wake all loops. False: there was
+     * no memory, and the order has only one user left. */
+    bool (*fence)(void *ctx, struct fence_order *order);
     void *ctx;
 };
 

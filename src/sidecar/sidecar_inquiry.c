@@ -2,22 +2,23 @@
 #include "sidecar/sidecar_inquiry.h"
 
 #include "base/mem.h"
+#include "engine/loop0.h"
 #include "engine/service.h"
 #include "journal/journal.h"
+#include "net/loop.h"
 #include "persist/persist.h"
 #include "persist/place.h"
 
 #include <pthread.h>
 
 struct sidecar_inquiry {
-    struct service *service;
-    void (*poke)(void *ctx);
+    const struct loop0 *loop0;
+    void (*take)(void *ctx, struct fence_order *order);
     void *ctx;
-    struct holdings *shown;    /* the holdings in the text; loop 0 */
-    pthread_mutex_t mutex;     /* guards what follows */
-    struct buf text;           /* of the holdings */
-    uint64_t version;          /* of the text */
-    struct fence_order *first; /* the newest; they are independent */
+    struct holdings *shown; /* the holdings in the text; loop 0 */
+    pthread_mutex_t mutex;  /* guards what follows */
+    struct buf text;        /* of the holdings */
+    uint64_t version;       /* of the text */
 };
 
 /* ---- any loop, inside a section of the gate ------------------------------ */
@@ -27,7 +28,7 @@ holdings(void *ctx, uint64_t seen, struct buf *ret_text, char *ret_history,
          uint64_t *ret_position)
 {
     struct sidecar_inquiry *inquiry = ctx;
-    struct persist *persist = inquiry->service->persist;
+    struct persist *persist = inquiry->loop0->service->persist;
     uint64_t sequence;
     bool known;
 
@@ -44,47 +45,56 @@ holdings(void *ctx, uint64_t seen, struct buf *ret_text, char *ret_history,
 }
 
 static void
+on_order(struct loop *loop, void *ptr, uint64_t number)
+{
+    const struct worker *worker = loop->owner;
+    struct sidecar_inquiry *inquiry = worker->service->sidecar.ctx;
+
+    (void)number;
+    inquiry->take(inquiry->ctx, ptr);
+}
+
+static bool
 fence(void *ctx, struct fence_order *order)
 {
     struct sidecar_inquiry *inquiry = ctx;
+    bool given = mailbox_give(&inquiry->loop0->loop->mailbox, on_order,
+                              fence_order_drop, order);
 
-    pthread_mutex_lock(&inquiry->mutex);
-    order->next = inquiry->first;
-    inquiry->first = order;
-    pthread_mutex_unlock(&inquiry->mutex);
-    inquiry->poke(inquiry->ctx);
+    if (!given) {
+        fence_order_drop(order);
+    }
+    return given;
 }
 
 /* ---- loop 0 -------------------------------------------------------------- */
 
 struct sidecar_inquiry *
-sidecar_inquiry_new(struct service *service, void (*poke)(void *ctx), void *ctx)
+sidecar_inquiry_new(const struct loop0 *loop0,
+                    void (*take)(void *ctx, struct fence_order *order),
+                    void *ctx)
 {
     struct sidecar_inquiry *inquiry = mem_zalloc(sizeof(*inquiry));
 
-    inquiry->service = service;
-    inquiry->poke = poke;
+    inquiry->loop0 = loop0;
+    inquiry->take = take;
     inquiry->ctx = ctx;
     inquiry->shown = mem_zalloc(sizeof(*inquiry->shown));
     CHECK(pthread_mutex_init(&inquiry->mutex, NULL) == 0);
-    service->sidecar = (struct sidecar_calls){ .holdings = holdings,
-                                               .fence = fence,
-                                               .ctx = inquiry };
+    loop0->service->sidecar = (struct sidecar_calls){ .holdings = holdings,
+                                                      .fence = fence,
+                                                      .ctx = inquiry };
     return inquiry;
 }
 
 void
 sidecar_inquiry_free(struct sidecar_inquiry *inquiry)
 {
-    struct fence_order *order;
-
     if (inquiry == NULL) {
         return;
     }
-    inquiry->service->sidecar = (struct sidecar_calls){ .holdings = NULL };
-    while ((order = sidecar_inquiry_take(inquiry)) != NULL) {
-        fence_order_drop(order);
-    }
+    inquiry->loop0->service->sidecar =
+        (struct sidecar_calls){ .holdings = NULL };
     pthread_mutex_destroy(&inquiry->mutex);
     buf_free(&inquiry->text);
     mem_free(inquiry->shown);
@@ -110,20 +120,6 @@ sidecar_inquiry_publish(struct sidecar_inquiry *inquiry,
     buf_free(&text);
 }
 
-struct fence_order *
-sidecar_inquiry_take(struct sidecar_inquiry *inquiry)
-{
-    struct fence_order *order;
-
-    pthread_mutex_lock(&inquiry->mutex);
-    order = inquiry->first;
-    if (order != NULL) {
-        inquiry->first = order->next;
-    }
-    pthread_mutex_unlock(&inquiry->mutex);
-    return order;
-}
-
 void
 sidecar_inquiry_answer(struct sidecar_inquiry *inquiry,
                        struct fence_order *order)
@@ -131,5 +127,5 @@ sidecar_inquiry_answer(struct sidecar_inquiry *inquiry,
     order->answer.granted = &order->granted;
     atomic_store_explicit(&order->done, true, memory_order_release);
     fence_order_drop(order);
-    service_wake_loops(inquiry->service);
+    service_wake_loops(inquiry->loop0->service);
 }

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Answers what other daemons ask this one, on any loop. What it holds is
- * answered from what loop 0 has published; fences wait for loop 0. One mutex, a
- * leaf.
+ * answered from what loop 0 has published; its mutex is a leaf. Orders go to
+ * loop 0 by its mailbox, and wait for the answer.
  */
 #pragma once
 
 #include "cluster/fence_order.h"
 
-struct service;
+struct loop0;
 struct sidecar_inquiry;
 
-/* Makes it, and sets the service's sidecar_calls. poke: makes loop 0 look at
- * orders; any thread calls it. */
-struct sidecar_inquiry *sidecar_inquiry_new(struct service *service,
-                                            void (*poke)(void *ctx), void *ctx);
+/* Makes it, and sets the service's sidecar_calls. `take` gets each order, on
+ * loop 0, and gives it to sidecar_inquiry_answer or drops it. */
+struct sidecar_inquiry *
+sidecar_inquiry_new(const struct loop0 *loop0,
+                    void (*take)(void *ctx, struct fence_order *order),
+                    void *ctx);
 
-/* Frees it, and refuses the orders that wait. NULL is fine. */
+/* Frees it, after the loops have ended. NULL is fine. */
 void sidecar_inquiry_free(struct sidecar_inquiry *inquiry);
 
 /* Publishes what this server holds, before any other daemon can learn about the
@@ -24,7 +26,6 @@ void sidecar_inquiry_free(struct sidecar_inquiry *inquiry);
 void sidecar_inquiry_publish(struct sidecar_inquiry *inquiry,
                              const struct holdings *holdings);
 
-/* Take the next order, or NULL, and give it back with its answer. Loop 0. */
-struct fence_order *sidecar_inquiry_take(struct sidecar_inquiry *inquiry);
+/* Gives an order back with its answer. Loop 0. */
 void sidecar_inquiry_answer(struct sidecar_inquiry *inquiry,
                             struct fence_order *order);

@@ -231,7 +231,7 @@ read_options(struct sidecar_mode *mode)
     }
 }
 
-/* Has loop 0 look at orders and at the disk. Any thread. */
+/* Has loop 0 look at the map, at answers and at the disk. Any thread. */
 static void
 poke(void *ctx)
 {
@@ -281,6 +281,19 @@ sidecar_mode_moved(struct sidecar_mode *mode)
     }
 }
 
+static void
+on_order(void *ctx, struct fence_order *order)
+{
+    struct sidecar_mode *mode = ctx;
+
+    if (!atomic_load(&mode->started)) {
+        fence_order_drop(order); /* the server stops */
+        return;
+    }
+    sidecar_owner_take(mode, order);
+    poke(mode);
+}
+
 /* ---- life ---------------------------------------------------------------- */
 
 bool
@@ -323,7 +336,7 @@ sidecar_mode_init(const struct loop0 *loop0, struct replication *r,
     key_hash_by_slot(true);
     hooks.ctx = mode;
     mode->neighbour = neighbour_new(loop0, &address, &hooks);
-    mode->inquiry = sidecar_inquiry_new(loop0->service, poke, mode);
+    mode->inquiry = sidecar_inquiry_new(loop0, on_order, mode);
     loop0->service->cluster = &mode->cluster;
     observe_flag(loop0->service, OBSERVED_ROUTES, true);
     return true;
@@ -467,7 +480,7 @@ on_poke(uv_async_t *handle)
 
     if (!atomic_load(&mode->loop0->service->loading)) {
         look_at_map(mode);
-        sidecar_owner_fence(mode);
+        sidecar_owner_answer(mode);
         tick(mode);
         set_pace(mode);
     }

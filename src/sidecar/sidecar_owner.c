@@ -383,9 +383,8 @@ is_kept(void *ctx, uint64_t ticket)
     return kept_file_outcome(mode->file, ticket) == 1;
 }
 
-/* Gives the answers that need not wait for the disk, or not any more. */
-static void
-give_answers(struct sidecar_mode *mode)
+void
+sidecar_owner_answer(struct sidecar_mode *mode)
 {
     struct fence_order **at = &mode->fenced;
 
@@ -403,24 +402,19 @@ give_answers(struct sidecar_mode *mode)
 }
 
 void
-sidecar_owner_fence(struct sidecar_mode *mode)
+sidecar_owner_take(struct sidecar_mode *mode, struct fence_order *order)
 {
-    struct fence_order *order;
-
-    while ((order = sidecar_inquiry_take(mode->inquiry)) != NULL) {
-        if (order->ask.question == SIDECAR_ASK_FORCE) {
-            if (!sidecar_word_force(mode, order)) {
-                continue;
-            }
-        } else if (order->ask.question == SIDECAR_ASK_LET_GO) {
-            sidecar_word_let_go(mode, order);
-        } else {
-            answer_order(mode, order);
+    if (order->ask.question == SIDECAR_ASK_FORCE) {
+        if (!sidecar_word_force(mode, order)) {
+            return;
         }
-        order->next = mode->fenced;
-        mode->fenced = order;
+    } else if (order->ask.question == SIDECAR_ASK_LET_GO) {
+        sidecar_word_let_go(mode, order);
+    } else {
+        answer_order(mode, order);
     }
-    give_answers(mode);
+    order->next = mode->fenced;
+    mode->fenced = order;
 }
 
 /* ---- pulls --------------------------------------------------------------- */

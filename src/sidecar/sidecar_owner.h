@@ -8,6 +8,7 @@
 #include "cluster/sidecar_hooks.h"
 #include "proto/answers.h"
 
+struct fence_order;
 struct sidecar_mode;
 
 /* The hooks of the state machine; their ctx is the mode. */
@@ -21,8 +22,11 @@ void sidecar_owner_answered(void *ctx, uint64_t number,
  * False: the text is malformed. */
 bool sidecar_owner_told(struct sidecar_mode *mode, struct slice text);
 
-/* Answers the fences that other daemons have asked for. */
-void sidecar_owner_fence(struct sidecar_mode *mode);
+/* Executes an order and takes it over. */
+void sidecar_owner_take(struct sidecar_mode *mode, struct fence_order *order);
+
+/* Gives the answers that need not wait for the disk, or not any more. */
+void sidecar_owner_answer(struct sidecar_mode *mode);
 
 /* Looks at the pull, and at the address of the daemon that we follow. */
 void sidecar_owner_look(struct sidecar_mode *mode);

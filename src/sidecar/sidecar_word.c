@@ -307,8 +307,12 @@ sidecar_word_stop(struct sidecar_mode *mode)
 {
     topology_free(mode->asked);
     mode->asked = NULL;
-    if (mode->forcing != NULL) {
-        fence_order_drop(mode->forcing);
-        mode->forcing = NULL;
+    fence_order_drop(mode->forcing);
+    mode->forcing = NULL;
+    while (mode->fenced != NULL) {
+        struct fence_order *order = mode->fenced;
+
+        mode->fenced = order->next;
+        fence_order_drop(order);
     }
 }

@@ -31,5 +31,5 @@ bool sidecar_word_force(struct sidecar_mode *mode, struct fence_order *order);
 bool sidecar_word_answered(struct sidecar_mode *mode, uint64_t number,
                            const struct answer *reply, const char *reason);
 
-/* Drops an order that is not answered, when the server stops. */
+/* Drops the orders that are not answered, when the server stops. */
 void sidecar_word_stop(struct sidecar_mode *mode);

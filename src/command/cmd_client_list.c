@@ -251,15 +251,22 @@ kill_found(struct walk *walk, struct conn *conn)
         (struct victim){ conn->loop, conn_id(conn) };
 }
 
+/* posted: whether the mail that closes the client found room. */
+static void
+count_kill(struct kill *kill, bool posted)
+{
+    kill->killed += posted;
+    kill->busy = kill->busy || !posted;
+}
+
 static void
 kill_found_link(struct walk *walk, const struct links_client *link)
 {
     struct kill *kill = (struct kill *)walk;
+    const struct replication_calls *calls = &kill->service->replication;
 
-    if (kill->service->replication.kill != NULL) {
-        kill->service->replication.kill(kill->service->replication.ctx,
-                                        link->id);
-        kill->killed++;
+    if (calls->kill != NULL) {
+        count_kill(kill, calls->kill(calls->ctx, link->id));
     }
 }
 
@@ -274,11 +281,8 @@ kill_piece(const struct request *req, struct kill *kill)
     kill->victim_count = 0;
     more = walk_piece(req, &kill->walk);
     for (size_t i = 0; i < kill->victim_count; i++) {
-        if (serve_kill(kill->victims[i].loop, kill->victims[i].id)) {
-            kill->killed++;
-        } else {
-            kill->busy = true;
-        }
+        count_kill(kill,
+                   serve_kill(kill->victims[i].loop, kill->victims[i].id));
     }
     return more && !kill->busy;
 }

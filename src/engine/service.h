@@ -101,8 +101,9 @@ struct replication_calls {
     bool (*failover)(void *ctx, const struct failover_order *order,
                      char *ret_reason, size_t size);
     bool (*failover_abort)(void *ctx);
-    /* CLIENT KILL of a replica's link, or of the one to the primary. */
-    void (*kill)(void *ctx, uint64_t id);
+    /* CLIENT KILL of a replica's link, or of the one to the primary. False: try
+     * again later. */
+    bool (*kill)(void *ctx, uint64_t id);
     /* Writes the run ids of the servers that this one follows, its primary
      * first, at most WIRE_CHAIN_MAX (repl/wire.h); returns how many. */
     size_t (*chain)(void *ctx, char (*ret_chain)[41]);

@@ -355,12 +355,12 @@ kill_link(struct loop *loop, void *ptr, uint64_t id)
     }
 }
 
-static void
+static bool
 on_kill(void *ctx, uint64_t id)
 {
     struct replication *r = ctx;
 
-    (void)mailbox_post(&r->loop0->loop->mailbox, kill_link, r, id);
+    return mailbox_post(&r->loop0->loop->mailbox, kill_link, r, id);
 }
 
 /* ---- life ---------------------------------------------------------------- */

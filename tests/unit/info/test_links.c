@@ -21,16 +21,18 @@ struct scene {
     struct status_figures figures;
     struct status_replica replicas[3];
     uint64_t killed[4];
+    bool is_full; /* the mailbox of loop 0 */
     size_t kills, acks_wanted;
     uint64_t position_wanted;
 };
 
-static void
+static bool
 note_kill(void *ctx, uint64_t id)
 {
     struct scene *scene = ctx;
 
     scene->killed[scene->kills++] = id;
+    return !scene->is_full;
 }
 
 static void
@@ -475,6 +477,21 @@ TEST(client_kill_takes_links_by_each_filter)
     assert_kills(scene, "CLIENT KILL TYPE master", ":1\r\n", 55);
     assert_kills(scene, "CLIENT KILL USER default", ":0\r\n", 0);
     assert_kills(scene, "CLIENT KILL SKIPME yes", ":1\r\n", 55);
+    scene_free(scene);
+}
+
+TEST(client_kill_says_that_a_link_stays_since_loop_0_has_no_room)
+{
+    struct scene *scene = scene_new();
+
+    publish(scene, 2);
+    scene->is_full = true;
+    assert_kills(scene, "CLIENT KILL TYPE replica",
+                 "-ERR a thread has too many requests waiting, try again\r\n",
+                 100);
+    assert_kills(scene, "CLIENT KILL 10.0.0.1:5000",
+                 "-ERR a thread has too many requests waiting, try again\r\n",
+                 101);
     scene_free(scene);
 }
 

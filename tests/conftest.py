@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from lib import cluster, replicas, servers, slot_copy  # noqa: E402
+from lib import cluster, replicas, servers, slot_copy, worlds  # noqa: E402
 
 
 def pytest_configure(config):
@@ -36,8 +36,21 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    outcome = yield
-    setattr(item, "report_" + call.when, outcome.get_result())
+    report = (yield).get_result()
+    setattr(item, "report_" + call.when, report)
+    world = worlds.of_run.describe(item.nodeid)
+    if report.failed and world:
+        report.sections.append(("world", world))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    run = worlds.of_run
+    before = run.file
+    if fixturedef.scope == "module":
+        run.file = request.node.nodeid
+    yield
+    run.file = before
 
 
 @pytest.fixture

@@ -206,12 +206,11 @@ class Server(Process):
             argv += ["--port", port, "--bind", self.host]
         argv += ["--threads", threads or 4, "--loglevel", "warning"]
         options = [str(o).replace("{folder}", folder) for o in options]
-        world = world or worlds.of_run()
+        world = world or worlds.of_run.world(lean=sanitized())
         if world is not None:
             named = options + ["--threads"] * (threads is not None)
             argv += world.options(named, conf)
             self.prepare = world.prepare()
-            print("port %d: %s" % (port, world))
         for name, value in (("save", ""), ("dir", folder)):
             if not re.search(r"^\s*%s\b" % name, conf or "", re.M) and \
                     not any(re.match("--%s(=|$)" % name, o) for o in options):

@@ -2,9 +2,14 @@
 #
 # A world is what a test does not ask about: threads, databases, defragmentation,
 # syncs, rewrites, huge pages, and the door through which its clients come. A seed
-# draws it. What a test names itself stays as named. Groups with a world start all
-# their servers in it; WORLD=n does that with each server of a run of tests, without
-# the door.
+# draws it. What a test names itself stays as named.
+#
+# Each test starts its servers in a world of the run's seed and the test's name. By
+# default VERSION gives the seed: CI of one release always sees the same worlds.
+# WORLD=n gives another seed, WORLD=0 starts all servers as their tests name them.
+# Sanitizer builds leave out syncs and rewrites, which take tests of journals a tenth
+# more time there.
+# Only groups with a world of their own draw the door.
 #
 # Huge pages: "never" is forced by prctl. No process can force "always" on another, so
 # there the allocator asks for them, which a kernel with the setting madvise grants; the
@@ -14,9 +19,13 @@ import ctypes
 import os
 import random
 import re
+import zlib
+from pathlib import Path
 
+VERSION = Path(__file__).resolve().parents[2] / "VERSION"
 DOORS = ("port", "socket", "password", "user", "tls")
 PR_SET_THP_DISABLE = 41
+COSTLY = ("appendfsync", "auto-aof-rewrite-percentage", "auto-aof-rewrite-min-size")
 DEFRAG = (("activedefrag", "yes"), ("active-defrag-ignore-bytes", 1),
           ("active-defrag-threshold-lower", 1), ("active-defrag-threshold-upper", 1))
 
@@ -61,9 +70,38 @@ class World:
             self.huge_pages, self.door)
 
 
-def of_run():
-    """The world of a run of tests, or None: each test has its own."""
-    seed = int(os.environ.get("WORLD") or 0)
-    test = os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0]
-    return World(random.Random("%d %s" % (seed, test)).randrange(1 << 32),
-                 ("port",)) if seed else None
+def seed_of_run():
+    return int(os.environ.get("WORLD") or zlib.crc32(VERSION.read_bytes()) % 9999 + 1)
+
+
+class Drawn:
+    """The worlds of this process, by test. What all tests of a file share has the
+    world of its file."""
+
+    def __init__(self):
+        self.worlds, self.file = {}, None
+
+    def world(self, lean=False):
+        """The world of the test that runs, or None. lean: without what costs time."""
+        seed = seed_of_run()
+        name = self.file or \
+            os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+        if seed == 0:
+            return None
+        if name not in self.worlds:
+            rng = random.Random("%d %s" % (seed, name))
+            world = World(rng.randrange(1 << 32), DOORS[:1])
+            world.drawn = [pair for pair in world.drawn
+                           if not (lean and pair[0] in COSTLY)]
+            self.worlds[name] = world
+        return self.worlds[name]
+
+    def describe(self, test):
+        """The worlds of a test, for its report."""
+        found = [str(self.worlds[name]) for name in (test.partition("::")[0], test)
+                 if name in self.worlds]
+        return "\n".join([*found, "WORLD=%d repeats it, WORLD=0 has none" %
+                          seed_of_run()]) if found else ""
+
+
+of_run = Drawn()

@@ -358,7 +358,8 @@ def test_a_filter_above_max_value_is_left_out(server, tmp_path):
     assert figures(got)["filters restored"] == 1
 
 
-def test_a_database_that_the_server_does_not_have(server, tmp_path):
+def test_a_database_that_the_server_does_not_have(start_server, tmp_path):
+    server = start_server("--databases", 16)
     data = HEAD + rdb.select(16) + rdb.filter_entry(S(b"k"), DUMPS[0].payload)
     got = load_rdb(server, written(tmp_path, rdb.close(data)),
                    status=UNREADABLE)

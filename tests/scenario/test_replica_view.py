@@ -32,7 +32,8 @@ class Pair:
 @pytest.fixture
 def pair(start_server):
     return Pair(lambda: start_server("--repl-diskless-sync-delay", 0,
-                                     "--appendonly", "no"))
+                                     "--appendonly", "no",
+                                     "--appendfsync", "everysec"))
 
 
 @pytest.fixture

@@ -123,7 +123,7 @@ upstream_takes(struct upstream *up, const struct wire_piece *group,
         return REPLICA_RENEW;
     }
     if (!service_takes_logs(up->loop0->service)) {
-        up->waits_for_room = true;
+        up->put_off = true;
         return REPLICA_LATER;
     }
     return REPLICA_APPLIED;
@@ -197,7 +197,7 @@ upstream_load_bytes(void *ctx, struct slice bytes)
     if (transfer_put(up->transfer, bytes)) {
         return true;
     }
-    up->waits_for_room = true;
+    up->put_off = true;
     return false;
 }
 
@@ -237,12 +237,12 @@ upstream_drop(struct upstream *up)
 }
 
 void
-upstream_look_for_room(struct upstream *up)
+upstream_look(struct upstream *up)
 {
-    if (up->waits_for_room &&
+    if (up->put_off &&
         (up->transfer == NULL ? service_takes_logs(up->loop0->service)
                               : transfer_has_room(up->transfer))) {
-        up->waits_for_room = false;
+        up->put_off = false;
         replica_go_on(up->replica, run_clock_ms());
     }
 }

@@ -24,8 +24,8 @@ struct upstream {
     uint64_t number;          /* the state machine's number of the link */
     uint64_t id;              /* for CLIENT LIST */
     unsigned secrets_lacking; /* of the server's: missing here */
-    bool waits_for_room; /* it waits for room in the journal or the transfer, or
-                            for the turn of clients on the loop */
+    bool put_off; /* the state machine heard "later": there is no room in the
+                     journal or the transfer, or it is the clients' turn */
     struct wire_answer arriving; /* the state that the snapshot must have */
     struct transfer *transfer;   /* NULL: no snapshot is loaded */
     bool complete;               /* the snapshot's last byte has come */
@@ -82,6 +82,5 @@ struct keyspace *upstream_take(struct upstream *up,
                                struct snapshot_stamp *ret_stamp);
 void upstream_drop(struct upstream *up);
 
-/* Continues with bytes or a group for which there was no room, if there is room
- * now. */
-void upstream_look_for_room(struct upstream *up);
+/* Continues with what was put off, if there is room now. */
+void upstream_look(struct upstream *up);

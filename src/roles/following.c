@@ -116,7 +116,7 @@ apply_and_relay(struct replication *r, const struct wire_piece *group,
         return REPLICA_LATER; /* the link is closed next */
     }
     if (!apply_clears(r->apply, group->value, group->sequence)) {
-        r->following.up.waits_for_room = true; /* clients have a turn first */
+        r->following.up.put_off = true; /* clients have a turn first */
         (void)uv_async_send(&r->poke);
         return REPLICA_LATER;
     }
@@ -360,7 +360,7 @@ load_bytes(void *ctx, struct slice bytes)
 
     if (r->following.holds) {
         buf_append_slice(&r->following.held, bytes);
-        r->following.up.waits_for_room = true;
+        r->following.up.put_off = true;
         return false;
     }
     return upstream_load_bytes(ctx, bytes);
@@ -525,7 +525,7 @@ following_look(struct replication *r)
         end_store(r);
     }
     if (!r->following.holds) {
-        upstream_look_for_room(&r->following.up);
+        upstream_look(&r->following.up);
     }
     set_link_up(r);
 }
@@ -582,7 +582,7 @@ following_begin(struct replication *r, const struct role *role, bool failover)
 
     r->epoch = role->epoch;
     r->following.released_above = false;
-    r->following.up.waits_for_room = false;
+    r->following.up.put_off = false;
     outgoing_open(r);
     log_notice("server.replication", "follows a primary", "host=%s port=%u",
                target.host, target.port);
@@ -595,7 +595,7 @@ following_end(struct replication *r)
 {
     replica_stop(r->replica);
     forget_load(r);
-    r->following.up.waits_for_room = false;
+    r->following.up.put_off = false;
     r->following.released_above = false;
     r->following.synced_once = false;
     set_link_up(r);

@@ -108,7 +108,7 @@ forget_load(struct pull *pull)
     pull_log_free(pull->log);
     pull->adoption = NULL;
     pull->log = NULL;
-    pull->up.complete = pull->up.waits_for_room = pull->follows = false;
+    pull->up.complete = pull->up.put_off = pull->follows = false;
     pull->durable_at = 0;
     pull->keys = pull->bytes = pull->lag_ms = 0;
 }
@@ -229,7 +229,7 @@ pull_link_look(struct pull *pull)
     if (pull->adoption != NULL) {
         adopt(pull);
     }
-    upstream_look_for_room(&pull->up);
+    upstream_look(&pull->up);
 }
 
 /* ---- begin and end ------------------------------------------------------- */

@@ -133,8 +133,8 @@ kept_role_open(struct replication *r)
         role_set(service, slice_of(state.host), state.port);
     } else if (!state.known && slice_next_word(&words, &host)) {
         if (!slice_next_word(&words, &port_text) ||
-            !slice_to_u64(port_text, &port) || port == 0 || port > 65535 ||
-            host.len >= ROLE_HOST_MAX) {
+            !slice_to_u64(port_text, &port) || port > UINT16_MAX ||
+            !role_place_is_valid(host, (uint32_t)port)) {
             log_error("server.replication", "cannot follow",
                       "replicaof=\"%s\" reason=\"it takes a host and a "
                       "port\"",

@@ -362,6 +362,11 @@ def test_a_start_does_not_follow_a_forbidden_address(tmp_path):
     assert "replicaof-allowed does not name it" in said
 
 
+@pytest.mark.parametrize("host", ("h" * 300, 'a"b', "h\u00f6st"))
+def test_a_start_does_not_follow_what_is_no_address(host):
+    assert "it takes a host and a port" in refused("--replicaof", host + " 7379")
+
+
 def test_a_stored_role_obeys_the_allowed_addresses():
     server = replicas.Node()
     try:

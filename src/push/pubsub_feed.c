@@ -8,8 +8,9 @@
  *  13   -  the pairs
  *
  * An answer is a notice of its own, with its five numbers. Records of one kind
- * and time are merged while nobody has been sent the last one: an answer sends
- * its client the records before it, so that others get them later.
+ * and time are merged. An answer sends its client the records before it, so
+ * that others get them later: adds are merged all the same, and that client
+ * gets the rest of the record; records without pairs are not merged any more.
  */
 #include "push/pubsub_feed.h"
 
@@ -230,6 +231,14 @@ list_gathered(struct feeding *feeding, struct gathered *gathered,
     feeding->end = &gathered->next;
 }
 
+/* Returns whether more pairs may follow the last record's own. */
+static bool
+ends_with_pairs(const struct gathered *gathered)
+{
+    return gathered->last != SIZE_MAX &&
+           (enum feed_kind)gathered->records.data[gathered->last] == FEED_ADD;
+}
+
 /* Merges a record into the last one. False: it cannot be. */
 static bool
 merge(struct gathered *gathered, const struct feed_change *record)
@@ -379,7 +388,8 @@ put_frame(struct reply *reply, struct slice topic,
     }
 }
 
-/* Writes the frames of all records from FROM on. */
+/* Writes the frames of all records from FROM on, which may be inside the pairs
+ * of one. */
 static void
 put_frames(struct buf *to, unsigned resp, const struct topic *topic,
            size_t from)
@@ -387,10 +397,18 @@ put_frames(struct buf *to, unsigned resp, const struct topic *topic,
     struct slice records = buf_slice(&topic->gathered->records);
     struct slice name = { topic->name, topic->len };
     struct reply reply = { to, resp };
+    size_t at = 0;
 
-    while (from < records.len) {
-        struct feed_change record = take_record(records, &from);
+    while (at < records.len) {
+        size_t begins = at;
+        struct feed_change record = take_record(records, &at);
 
+        if (at <= from) {
+            continue;
+        }
+        if (begins < from) { /* the client has the pairs before */
+            record.pairs = (struct slice){ records.data + from, at - from };
+        }
         put_frame(&reply, name, &record);
     }
 }
@@ -434,7 +452,9 @@ pubsub_feed_reply(struct pubsub *pubsub, struct receiver *receiver,
     put_frames(&bytes, *receiver->resp, sub->topic, sub->sent);
     put_answer(&bytes, *receiver->resp, notice);
     sub->sent = gathered->records.len;
-    gathered->last = SIZE_MAX;
+    if (!ends_with_pairs(gathered)) {
+        gathered->last = SIZE_MAX;
+    }
     receiver_push(receiver, &bytes,
                   gathered->hold_until > notice->hold_until
                       ? gathered->hold_until

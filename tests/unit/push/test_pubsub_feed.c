@@ -199,6 +199,54 @@ TEST(an_answer_leaves_behind_what_was_gathered)
     place_fini(&place);
 }
 
+/* Sends an answer to the client that speaks RESP3. */
+static void
+answer(struct place *place)
+{
+    const struct feed_key key = key_of("k");
+    const struct feed_answer none = { .missing = true };
+
+    pubsub_feed_answer(&place->three.receiver, &key, &none, &place->list);
+    pubsub_feed_reply(place->pubsub, &place->three.receiver,
+                      place->list.posts[0].notice);
+    notice_list_fini(&place->list);
+}
+
+/* The others get all adds in one frame; that client gets the rest of it. What
+ * has no pairs is told to it again. */
+TEST(an_answer_cuts_no_frame_of_others)
+{
+#define CHANGED(mark)                                                          \
+    mark "3\r\n$10\r\nbf.message\r\n$1\r\nk\r\n$7\r\nchanged\r\n"
+#define MISSING                                                                \
+    ">5\r\n$10\r\nbf.message\r\n$1\r\nk\r\n$2\r\nis\r\n$1\r\n1\r\n$"           \
+    "7\r\nmissing\r\n"
+    struct place place;
+
+    place_init(&place);
+    tell(&place, "k", FEED_ADD, 0, PAIR_A);
+    gather(&place, GATHER_NS);
+    answer(&place);
+    tell(&place, "k", FEED_ADD, 0, PAIR_B);
+    tell(&place, "k", FEED_ADD, 0, PAIR_A);
+    gather(&place, GATHER_NS);
+    answer(&place);
+    tell(&place, "k", FEED_ADD, 0, PAIR_B);
+    tell(&place, "k", FEED_CHANGED, 0, "");
+    gather(&place, GATHER_NS);
+    answer(&place);
+    tell(&place, "k", FEED_CHANGED, 0, "");
+    gather_and_send(&place);
+    peer_expect(place.rig, &place.two.peer,
+                ADD("*", "64", PAIR_A PAIR_B PAIR_A PAIR_B) CHANGED("*")
+                    CHANGED("*"));
+    peer_expect(place.rig, &place.three.peer,
+                ADD(">", "16", PAIR_A) MISSING ADD(">", "32", PAIR_B PAIR_A)
+                    MISSING ADD(">", "16", PAIR_B) CHANGED(">")
+                        MISSING CHANGED(">"));
+    place_fini(&place);
+}
+
 TEST(all_filters_of_a_database_or_of_every_one_are_told)
 {
     struct place place;

@@ -36,7 +36,8 @@ enum {
     COPIES_MAX = 10000
 };
 
-#define S_NS UINT64_C(1000000000)
+#define S_NS  UINT64_C(1000000000)
+#define MS_NS UINT64_C(1000000)
 
 static struct bloomery_local *
 open_flagged(const char *url, const char *key, uint32_t flags)
@@ -210,8 +211,9 @@ print_samples(struct samples *samples, uint64_t adds)
     (void)fflush(stdout);
 }
 
-/* Adds RATE items a second in pipelines of a millisecond. Asks one of the
- * copies for one of them until it has it, and then the next one. */
+/* Adds RATE items a second in pipelines of a millisecond, or of as many as have
+ * passed. Asks one of the copies for one of them until it has it, and then the
+ * next one. */
 static int
 sample(struct bloomery_local *const *copies, uint64_t count, const char *url,
        const char *key, uint64_t rate, uint64_t seconds)
@@ -224,9 +226,10 @@ sample(struct bloomery_local *const *copies, uint64_t count, const char *url,
 
     dial(&client, url);
     while (clock_mono_ns() < end_ns && samples.count < SAMPLES_MAX) {
+        uint64_t due = (clock_mono_ns() - next_ns) / MS_NS + 1;
         char item[TEXT_BYTES];
 
-        if (!add(&client, key, each, &number, item)) {
+        if (!add(&client, key, due * each, &number, item)) {
             return 1;
         }
         if (samples.copy == NULL) {
@@ -235,7 +238,7 @@ sample(struct bloomery_local *const *copies, uint64_t count, const char *url,
             memcpy(samples.item, item, TEXT_BYTES);
         }
         ask(&samples);
-        next_ns += S_NS / 1000;
+        next_ns += due * MS_NS;
         while (clock_mono_ns() < next_ns) {
             rest(50000);
             ask(&samples);

@@ -41,6 +41,7 @@ MARKS = {
     "Python: contains_many of 1,000": ("millions a second", ">= 20"),
     "acknowledged until present, 10,000 adds/s: p50": ("ms", ""),
     "acknowledged until present, 10,000 adds/s: p99": ("ms", "<= 5"),
+    "1,000 copies, 1,000 adds/s: reached": ("adds a second", ""),
     "1,000 copies, 1,000 adds/s: the server": ("cores", "<= 0.4"),
     "1,000 copies, 1,000 adds/s: sent for an item": ("bytes a copy", "<= 20"),
     "1,000 copies, 1,000 adds/s: p99 until present": ("ms", "<= 60"),
@@ -51,6 +52,7 @@ MARKS = {
     "its size": ("MiB", ""),
     "PING beside it: p99": ("ms", ""),
     "PING beside it: longest": ("ms", "<= 2"),
+    "PING beside it: the asking process woke late by": ("ms", ""),
     "PING without it: longest": ("ms", ""),
     "unknown in quiet minutes": ("of all answers", "0"),
 }
@@ -89,18 +91,11 @@ def exists(server, seconds):
     return seconds * 1e9 / count
 
 
-def ping(server, over):
-    """Return the sorted milliseconds of PINGs until an event."""
-    waits = []
-    with server.connect() as peer:
-        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        while not over.is_set():
-            begun = time.monotonic()
-            peer.sendall(b"PING\r\n")
-            peer.recv(64)
-            waits.append((time.monotonic() - begun) * 1000)
-            time.sleep(0.0005)
-    return sorted(waits)
+def ended_pulse(child):
+    """End bench/pulse. Return its lines, each as a dict."""
+    servers.end(child)
+    return [dict(word.split("=", 1) for word in line.split())
+            for line in child.stdout]
 
 
 def write(server, over):
@@ -115,18 +110,24 @@ def write(server, over):
             time.sleep(0.002)
 
 
-def beside(server, work):
-    """Do some work beside PINGs and adds. Return its result, and their waits."""
+def beside(args, server, work):
+    """Do some work beside adds and PINGs, which another process sends. Return the
+    result, and the milliseconds of PINGs: p99, longest, and how late that process
+    woke up."""
     over = threading.Event()
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        waits = pool.submit(ping, server, over)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool, subprocess.Popen(
+            [args.build / "bench" / "pulse", str(server.port), "60", "500"],
+            stdout=subprocess.PIPE, text=True) as pulse:
         adds = pool.submit(write, server, over)
         try:
             done = work()
         finally:
             over.set()
+            *pings, late = ended_pulse(pulse)
         adds.result()
-        return done, waits.result()
+    return done, [max(float(line[name]) for line in lines) / 1000
+                  for name, lines in (("p99_us", pings), ("max_us", pings),
+                                      ("late_max_us", [late]))]
 
 
 def look_in_python(url):
@@ -258,6 +259,7 @@ def many(args, shrink, got):
             took = time.monotonic() - begun
             cpu, sent = (now - then for now, then in zip(spent(server), (cpu, sent)))
             mark = "1,000 copies, 1,000 adds/s: "
+            got[mark + "reached"] = adds / took
             got[mark + "the server"] = cpu / took
             got[mark + "sent for an item"] = sent / adds / count
             got[mark + "p99 until present"] = copies.wait("p99-ms")
@@ -302,13 +304,14 @@ def load(args, shrink, got):
         items = LARGE_ITEMS // shrink
         server.call("BF.RESERVE", "k", "0.01", str(items))
         fill(server, items // 50)
-        quiet = beside(server, lambda: time.sleep(2))[1]
-        each, waits = beside(server, lambda: measure(args.build, "load", url, "k"))
+        quiet = beside(args, server, lambda: time.sleep(2))[1]
+        each, waits = beside(args, server,
+                             lambda: measure(args.build, "load", url, "k"))
         got["load of a large filter under writes"] = each["load-s"]
         got["its size"] = each["bytes"] / MIB
-        got["PING beside it: p99"] = waits[len(waits) * 99 // 100]
-        got["PING beside it: longest"] = waits[-1]
-        got["PING without it: longest"] = quiet[-1]
+        (got["PING beside it: p99"], got["PING beside it: longest"],
+         got["PING beside it: the asking process woke late by"]) = waits
+        got["PING without it: longest"] = quiet[1]
 
 
 def quiet_minutes(args, _shrink, got):

@@ -448,17 +448,19 @@ def journal_options(policy):
 
 
 def journal_pair(bench, plain, other, workload, number):
-    """Return both CPU times a command, all items new to a new filter."""
+    """Return both CPU times a command, all items new to a new filter.
+
+    The workload's own options go before those that are usual here."""
     words, requests, items = workload
     costs = {}
     for server in ((plain, other) if number % 2 == 0 else (other, plain)):
         with Connection(server) as peer:
             peer.call("FLUSHALL")
             peer.call("BF.RESERVE", "bench", "0.01", int(items * 1.1))
-        costs[server] = float(bench.load.run(server, words + [
+        costs[server] = float(bench.load.run(server, [
             "--pipeline", "16", "--connections", str(CONNECTIONS), "--depth",
             "1", "--sequential", "--range", str(items), "--requests",
-            str(requests)])["server_cpu_ns"])
+            str(requests), *words])["server_cpu_ns"])
     return costs[plain], costs[other]
 
 

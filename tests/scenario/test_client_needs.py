@@ -361,6 +361,7 @@ def server(start_server):
     return start_server("--databases", 16)
 
 
+@pytest.mark.port
 @pytest.mark.parametrize("proto", [2, 3])
 @pytest.mark.parametrize("who", LISTS)
 def test_commands_are_answered_in_their_shape(server, who, proto):

@@ -8,6 +8,8 @@ import pytest
 
 from lib import resp, servers
 
+pytestmark = pytest.mark.port   # most ask for addresses
+
 
 def listed(conn, *options):
     text = conn.call("CLIENT", "LIST", *options).decode()

@@ -288,12 +288,11 @@ def test_nothing_shows_the_secret(group):
                  conn.call("BF.STATS", "k"), conn.call("BF.SCANDUMP", "k", "0")]
     assert conn is not None
     shown = b"".join(repr(reply).encode() for reply in shown)
-    files = [os.path.join(folder, name) for folder, _, names in os.walk(node.folder)
-             for name in names if name != "hash-secret"]
+    files = [path for path in Path(node.folder).rglob("*")
+             if path.is_file() and path.name != "hash-secret"]
     dump = node.conn().call("DUMP", "k")
     for path in files:
-        with open(path, "rb") as data:
-            dump += data.read()
+        dump += path.read_bytes()
     assert len(files) > 3
     for what in (digits.encode(), bytes.fromhex(digits)[:8], bytes.fromhex(digits)[8:]):
         assert what not in dump and what not in shown

@@ -53,6 +53,7 @@ def test_reserved_clients_come_through_the_unix_socket(start_server):
     client.close()
 
 
+@pytest.mark.port
 def test_maxclients_refuses_the_next_client_until_another_leaves(start_server):
     server = start_server("--maxclients", 3)
     conns = crowd(server, 3)
@@ -78,6 +79,7 @@ def test_maxclients_refuses_the_next_client_until_another_leaves(start_server):
         conn.close()
 
 
+@pytest.mark.port
 def test_a_refused_crowd_leaves_no_descriptors(start_server):
     server = start_server("--maxclients", 5)
     conns = crowd(server, 5)
@@ -505,6 +507,7 @@ def log_lines(server, event):
             if 'event="%s"' % event in line]
 
 
+@pytest.mark.port
 def test_maxclients_is_lowered_to_the_limit_of_descriptors(server):
     import resource
     with server.conn() as conn:
@@ -555,6 +558,7 @@ def test_config_set_is_logged_by_name_and_without_values(start_server):
     assert not any("4711" in line for line in log_lines(server, event))
 
 
+@pytest.mark.port
 @pytest.mark.slow
 def test_idle_connections_cost_about_a_kilobyte(start_server):
     if servers.sanitized():

@@ -273,7 +273,7 @@ def test_many_connections_do_not_keep_a_scrape_out(start_web):
     for sock in held:
         sock.sendall(b"GET /metrics HTTP/1.0\r\n")
     assert site.ask().status == 200
-    assert site.server.fds() <= before + 4
+    servers.wait_until(lambda: site.server.fds() <= before + 4, 5, "four are held")
     with site.server.conn() as conn:
         assert conn.call("PING") == b"PONG"
     for sock in held:

@@ -31,6 +31,7 @@ def blocked(conn):
     return int(text.split("blocked_clients:")[1].split()[0])
 
 
+@pytest.mark.port
 def test_writes_wait_reads_go_on_and_nothing_is_lost(server):
     stop = threading.Event()
     acked = [0] * CLIENTS
@@ -235,6 +236,7 @@ def test_a_pause_without_end_can_be_ended(start_server):
         assert other.call("BF.ADD", "k", "a") == 1
 
 
+@pytest.mark.port
 @pytest.mark.parametrize("door", ["unix", "admin"])
 def test_the_operator_can_connect_and_is_not_paused(start_server, door):
     """Silent clients use all connections, and all commands are paused: the

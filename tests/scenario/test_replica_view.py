@@ -165,6 +165,7 @@ def lines(server, *words):
             for line in text.splitlines()]
 
 
+@pytest.mark.port
 @pytest.mark.parametrize("which,kind,flags", [
     ("primary", "replica", "S"), ("replica", "master", "M")])
 def test_links_among_the_clients(pair, oracles, which, kind, flags):

@@ -236,6 +236,7 @@ def test_cli_pipe(server):
     assert cli(server, "BF.MEXISTS", "inline", "0", last) == "1\n1\n"
 
 
+@pytest.mark.port
 def test_cli_monitor(server):
     with follow(server, "MONITOR") as child:
         child.until(rb"^OK\r?\n")

@@ -10,6 +10,7 @@ import pytest
 
 from lib import resp, servers
 
+SMALL_PAGES = {"MALLOC_CONF": ""}   # no world asks for huge ones
 OOM = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 
 
@@ -222,7 +223,7 @@ def test_filters_get_no_more_than_the_machine_has(server):
 
 @pytest.mark.skipif(servers.sanitized(), reason="another allocator")
 def test_small_blocks_get_no_huge_pages(start_server):
-    server = start_server(env={"MALLOC_CONF": ""})   # no world sets it
+    server = start_server(env=SMALL_PAGES)
     with server.conn() as conn:
         assert b'opt.thp: "never"' in conn.call("MEMORY", "MALLOC-STATS")
 
@@ -278,9 +279,8 @@ def test_what_random_deletes_scatter_is_brought_together(start_server):
     print("SEED=%d" % seed)
     kept = set(random.Random(seed).sample(range(SCATTERED), SCATTERED // 10))
     adds = [("BF.ADD", "user:%d" % i, "item") for i in range(SCATTERED)]
-    small = {"MALLOC_CONF": ""}     # no world asks for huge pages
-    fresh, server = start_server(env=small), start_server(
-        "--active-defrag-ignore-bytes", "1mb", "--activedefrag", "no", env=small)
+    fresh, server = start_server(env=SMALL_PAGES), start_server(
+        "--active-defrag-ignore-bytes", "1mb", "--activedefrag", "no", env=SMALL_PAGES)
     with fresh.conn() as conn:
         send_all(conn, [adds[i] for i in sorted(kept)])
     with server.conn() as conn:
@@ -340,7 +340,7 @@ def test_a_large_filter_takes_the_memory_of_its_items(start_server):
     """Untouched lines take none: not at first, not after a save, on a replica or
     after a restart. All of it is counted all the same."""
     limit = ("--bf.bloom-memory-usage-limit", "1gb")
-    server = start_server(*limit)
+    server = start_server(*limit, env=SMALL_PAGES)
     items = ["item:%d" % i for i in range(100)]
     most = 8 << 20
     small = server.rss()
@@ -353,13 +353,14 @@ def test_a_large_filter_takes_the_memory_of_its_items(start_server):
         assert conn.call("SAVE") == b"OK"
         assert conn.call("COPY", "k", "copy") == 1
         assert server.rss() - small < most
-    replica = start_server(*limit, "--replicaof", "127.0.0.1 %d" % server.port)
+    replica = start_server(*limit, "--replicaof", "127.0.0.1 %d" % server.port,
+                           env=SMALL_PAGES)
     with replica.conn() as conn:
         servers.wait_until(lambda: conn.call("BF.CARD", "copy") == 100, 30)
         assert sum(conn.call("BF.MEXISTS", "copy", *items)) == 100
     assert replica.rss() - small < most
     server.kill()
-    again = start_server(*limit, "--dir", server.folder)
+    again = start_server(*limit, "--dir", server.folder, env=SMALL_PAGES)
     with again.conn() as conn:
         assert sum(conn.call("BF.MEXISTS", "k", *items)) == 100
         # With as many items as pages, it is as any other filter.

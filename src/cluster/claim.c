@@ -125,13 +125,31 @@ keep_holdings(struct sidecar *sidecar, uint64_t now_ms)
         claim->epoch = claim->raised;
     }
     claim->ticket = 0;
+    claim->risen = false;
     sidecar->hooks.where(sidecar->hooks.ctx, history, &claim->here);
     enter(sidecar, CLAIM_KEEPS, now_ms);
     write_claim(sidecar, now_ms);
 }
 
+void
+claim_follow_epoch(struct sidecar *sidecar, bool gained)
+{
+    struct claim *claim = &sidecar->claim;
+    uint64_t epoch = sidecar_epoch(sidecar);
+
+    if (claim->state != CLAIM_KEEPS || claim->epoch >= epoch) {
+        return;
+    }
+    if (gained && !claim->risen) {
+        claim->epoch = epoch;
+    } else {
+        claim->risen = true;
+    }
+}
+
 /* Ends a claim whose slots are on the disk: holds them, and serves those which
- * nobody claimed since. If our node's epoch has risen, a survey decides. */
+ * nobody claimed since. If our node's epoch has risen by itself, a survey
+ * decides. */
 static void
 kept(struct sidecar *sidecar, uint64_t now_ms)
 {

@@ -28,3 +28,7 @@ bool claim_is_hand_off(const struct sidecar *sidecar);
 void claim_drop(struct sidecar *sidecar, const struct slot_set *claimed,
                 const struct slot_set *lost, uint64_t now_ms);
 void claim_cancel(struct sidecar *sidecar);
+
+/* Looks whether our node's epoch has risen since the disk gets what is claimed.
+ * gained: our node has new slots, which tells why. */
+void claim_follow_epoch(struct sidecar *sidecar, bool gained);

@@ -132,6 +132,7 @@ follow_epoch(struct sidecar *sidecar, bool gained, uint64_t now_ms)
 {
     struct slot_set risen = sidecar_risen(sidecar, &sidecar->served);
 
+    claim_follow_epoch(sidecar, gained);
     if (slot_set_is_empty(&risen)) {
         return;
     }

@@ -121,6 +121,7 @@ struct claim {
     bool near;    /* PULLS has nearly all; its fence waits for our disk */
     bool copied;  /* it had nearly all once, so keys of the slots are here */
     bool broke;   /* the link of PULLS broke: the source may have restarted */
+    bool risen; /* in KEEPS our node's epoch has risen, and it gained nothing */
     char source[TOPOLOGY_ID_LEN + 1];
     uint64_t number;    /* number of the question; 0: it is answered */
     uint64_t silent_ms; /* since when FENCES has no answer */

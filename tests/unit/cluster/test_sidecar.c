@@ -163,6 +163,30 @@ TEST(after_a_rise_of_the_epoch_while_a_claim_is_kept_a_survey_decides)
     mem_free(file);
 }
 
+/* With slots that it gains, the epoch of a node rises each time. */
+TEST(a_claim_that_is_kept_needs_no_survey_when_our_node_gains_slots)
+{
+    static const char gained[] = RIG_A
+        " 10.0.0.1:7000@17000 myself,master - 0 0 9 connected 0-5461\n" RIG_B
+        " 10.0.0.2:7001@17001 master - 0 1 2 connected 5462-10922\n" RIG_C
+        " 10.0.0.3:7002@17002 master - 0 1 3 connected 10923-16383\n";
+    struct holdings *file = rig_file(RIG_A, 0);
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    rig.disk_fails = true;
+    survey_and_wait(&rig);
+    assert_int_equal(rig.state[0], SLOT_HELD); /* the disk has it not yet */
+    rig_poll(&rig, gained);
+    rig.disk_fails = false;
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[0], SLOT_SERVED);
+    assert_int_equal(rig.kept.held[0], 10);
+    rig_fini(&rig);
+    mem_free(file);
+}
+
 TEST(what_was_lost_without_a_lease_is_not_served_any_more)
 {
     static const char moved[] = RIG_A

@@ -235,6 +235,29 @@ def test_more_than_the_log_may_keep_is_lost_and_said(group):
     assert b"lost changes that the primary does not have" in primary.log()
 
 
+@pytest.mark.parametrize("restarts", (False, True))
+def test_a_primary_with_another_log_is_offered_nothing(group, restarts):
+    """What no replica has acknowledged is lost; after a start, nobody knows how much
+    that is."""
+    primary, replica, proxy = group.pair(*ON, *JOURNAL)
+    add(primary, "key", "both", 10)
+    wait_even(primary, replica)
+    wait_until(lambda: "offset=%d," % replicas.offset(primary) in
+               info(primary)["slave0"], 10, "the replica has acknowledged all")
+    proxy.up = False
+    proxy.cut()
+    add(primary, "key", "alone", 10)
+    if restarts:
+        primary.crash()
+        primary.restart()
+    heal(primary, group.node())
+    said = b"may lose changes" if restarts else b"lost changes"
+    assert said + b" that the primary does not have" in primary.log()
+    assert b"the primary has no part of this log" in primary.log()
+    assert (stats(primary)["lost_bytes"] > 0) != restarts
+    assert stats(primary)["offers"] == 0
+
+
 @pytest.mark.parametrize("role", ("primary", "replica"))
 def test_after_a_crash_the_journal_has_it(group, role):
     """The old primary is killed and restarted before it is demoted; or after that,

@@ -36,7 +36,7 @@ MODE     ?= release
 SAN_asan := -fsanitize=address,undefined -fno-sanitize-recover=all
 SAN_tsan := -fsanitize=thread
 SAN_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-SAN_coverage := -fprofile-instr-generate -fcoverage-mapping
+SAN_coverage := -fprofile-instr-generate -fcoverage-mapping -Xclang -mllvm -Xclang -runtime-counter-relocation
 B        := build/$(MODE)
 Q        := $(if $(V),,@)
 
@@ -63,7 +63,8 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DBLOOMERY_MODE='"$(MODE)"' -Isrc \
 TEST_LDFLAGS = $(ALL_LDFLAGS) $(if $(LTO),-fno-lto)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(SAN_$(MODE)) $(LDFLAGS)
 LIBS     = $(shell $(PKG_CONFIG) --libs $(PKGS)) -linih -lm
-MALLOC   = $(if $(SAN_$(MODE)),,-Wl,--push-state,--no-as-needed -ljemalloc -Wl,--pop-state)
+# A sanitizer has an allocator of its own.
+MALLOC   = $(if $(filter asan tsan fuzz,$(MODE)),,-Wl,--push-state,--no-as-needed -ljemalloc -Wl,--pop-state)
 
 # ---- sources and programs --------------------------------------------------
 # check and load are the programs beside the server, each with its <program>_main.c;
@@ -235,7 +236,7 @@ PRELOAD  = $(CC) -std=c11 -D_GNU_SOURCE $(WARN) $(if $(WERROR),-Werror) -O2 -g -
 $(SHIM): $(wildcard tests/shim/*.[ch]) Makefile
 	@mkdir -p $(@D)
 	@echo "  CC    $@"
-	$(Q)$(PRELOAD) -o $@ $(filter-out $(if $(SAN_$(MODE)),%/memory.c),$(filter %.c,$^))
+	$(Q)$(PRELOAD) -o $@ $(filter-out $(if $(filter asan tsan,$(MODE)),%/memory.c),$(filter %.c,$^))
 
 # The scripts that count instructions preload it.
 $(STILL): bench/preload/still.c Makefile
@@ -549,7 +550,7 @@ COVERING := $(foreach l,base core proto conf keyspace journal snapshot persist r
 	$(filter $(B)/tests/unit/$l/%,$(UNIT))) $(FUZZ)
 
 coverage: ## Print the line coverage of parsers by unit tests and corpora, of what connects them by scenarios
-	$(MAKE) MODE=coverage CC=clang $(COVERING:$(B)/%=build/coverage/%) $(addprefix build/coverage/bloomery-,server check load)
+	$(MAKE) MODE=coverage CC=clang $(COVERING:$(B)/%=build/coverage/%) $(addprefix build/coverage/,bloomery-server bloomery-check bloomery-load tests/shim.so)
 	tests/coverage $(COVERING:$(B)/%=build/coverage/%)
 	tests/connected build/coverage
 

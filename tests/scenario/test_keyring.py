@@ -6,6 +6,7 @@
 import os
 import shutil
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -75,15 +76,13 @@ def test_a_default_pair_replicates_keyed_filters_and_changes_roles(group):
         assert conn.call("BF.MEXISTS", "of two", *range(150)) == [1] * 150
     for node, secrets in ((one, (secret_of(one), secret_of(two))),
                           (two, (secret_of(one), secret_of(two)))):
-        for folder, _, names in os.walk(node.folder):
-            for name in names:
-                if "hash-secret" in os.path.join(folder, name):
-                    continue
-                with open(os.path.join(folder, name), "rb") as file:
-                    data = file.read()
-                for secret in secrets:
-                    assert secret.encode() not in data, name
-                    assert bytes.fromhex(secret) not in data, name
+        for path in Path(node.folder).rglob("*"):
+            if not path.is_file() or "hash-secret" in str(path):
+                continue
+            data = path.read_bytes()
+            for secret in secrets:
+                assert secret.encode() not in data, path
+                assert bytes.fromhex(secret) not in data, path
 
 
 def test_a_chain_passes_secrets_on(group):

@@ -54,6 +54,7 @@ def start(start_server):
         node.close()
 
 
+@pytest.mark.port      # some replies have addresses
 @pytest.mark.parametrize("parsed,proto", list(cases()))
 def test_transcript(parsed, proto, start, start_oracle):
     server = start(parsed)

@@ -33,6 +33,7 @@ open_watched(struct watched *watched)
     server->service.latency = latency_new();
     server->persist = rig->persist;
     server->web = web_new(server);
+    server->reserve_seen = reserve_asked(); /* an earlier test may have */
     *watched = (struct watched){ rig, server };
     (void)journal_take_longest_sync_ns(persist_journal(rig->persist));
     log_set_level(LOG_WARN);

@@ -244,6 +244,9 @@ def test_a_primary_with_another_log_is_offered_nothing(group, restarts):
     wait_even(primary, replica)
     wait_until(lambda: "offset=%d," % replicas.offset(primary) in
                info(primary)["slave0"], 10, "the replica has acknowledged all")
+    wait_until(lambda: any(b"replicas yes" in path.read_bytes() for path in
+                           files(primary, "replication.state")), 10,
+               "it is on the disk that there are replicas")
     proxy.up = False
     proxy.cut()
     add(primary, "key", "alone", 10)

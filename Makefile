@@ -254,10 +254,11 @@ $(B)/bench/%: $(B)/bench/%.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # Slots of Python's types are void pointers to functions, against the C standard's letter.
+# Debug information names the folder, and the build ID would depend on it.
 $(PYTHON_EXT): python/bloomery/_local.c python/bloomery/__init__.py include/bloomery/local.h $(LOCAL_STATIC)
 	@mkdir -p $(@D)
 	@echo "  CC    $@"
-	$(Q)$(CC) $(ALL_CFLAGS) -Wno-pedantic -fPIC -shared $(filter-out -pie,$(ALL_LDFLAGS)) $(shell $(PKG_CONFIG) --cflags python3) \
+	$(Q)$(CC) $(ALL_CFLAGS) -Wno-pedantic -fPIC -shared $(filter-out -pie,$(ALL_LDFLAGS)) -Wl,--strip-debug $(shell $(PKG_CONFIG) --cflags python3) \
 	  -o $@ $< $(LOCAL_STATIC) $(LOCAL_LIBS)
 	$(Q)cp python/bloomery/__init__.py $(@D)
 

@@ -43,14 +43,20 @@ test_rounds(void)
 }
 
 unsigned
-test_times(unsigned count)
+test_stride(void)
 {
     const char *text = getenv("BLOOMERY_ROUNDS");
     const char *slash = text != NULL ? strchr(text, '/') : NULL;
-    unsigned long part = slash != NULL ? strtoul(slash + 1, NULL, 10) : 1;
+    unsigned long n = slash != NULL ? strtoul(slash + 1, NULL, 10) : 1;
 
-    count *= test_rounds();
-    return part > 1 ? (unsigned)(count / part) + (count < part) : count;
+    return n > 0 && n < 1000000 ? (unsigned)n : 1;
+}
+
+unsigned
+test_times(unsigned count)
+{
+    count = count * test_rounds() / test_stride();
+    return count > 0 ? count : 1;
 }
 
 uint64_t

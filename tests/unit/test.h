@@ -33,6 +33,10 @@ unsigned test_rounds(void);
  * in 1/20: an emulator needs minutes for long tests. Returns at least 1. */
 unsigned test_times(unsigned count);
 
+/* Returns n if BLOOMERY_ROUNDS is 1/n, otherwise 1: tests that look at every
+ * case look at each n-th. */
+unsigned test_stride(void);
+
 /* Random numbers by splitmix64: of 64 bits, below a bound, and in [0, 1). Any
  * state begins a good sequence. */
 uint64_t test_random(uint64_t *state);

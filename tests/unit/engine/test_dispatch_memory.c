@@ -245,9 +245,6 @@ run_hungry(unsigned nth, size_t out_bytes, unsigned *silent)
 
 TEST(each_allocation_may_fail_and_only_its_command_suffers)
 {
-    unsigned share = test_times(100);
-    unsigned step = share < 100 ? 100 / share : 1;
-
     for (int small = 0; small < 2; small++) {
         uint64_t used = mem_used();
         unsigned nth = 1;
@@ -255,7 +252,7 @@ TEST(each_allocation_may_fail_and_only_its_command_suffers)
 
         while (run_hungry(nth, small ? 0 : 1 << 18, &silent)) {
             assert_int_equal(used, mem_used());
-            nth += step;
+            nth += test_stride();
             assert_true(nth < 5000);
         }
         assert_true(nth > HUNGRY);

@@ -415,13 +415,13 @@ static void *
 free_piped(void *arg)
 {
     struct pipe *pipe = arg;
+    unsigned count = test_times(PIPED);
 
-    for (int i = 0; i < PIPED; i++) {
-        struct piece *piece = NULL;
+    for (unsigned i = 0; i < count; i++) {
+        struct piece *piece;
 
-        while (piece == NULL) {
+        while ((piece = atomic_exchange(&pipe->slot[i % 64], NULL)) == NULL) {
             (void)sched_yield();
-            piece = atomic_exchange(&pipe->slot[i % 64], NULL);
         }
         assert_int_equal('*', piece->body.data[0]);
         piece_free(piece);
@@ -435,10 +435,11 @@ TEST(pieces_may_be_freed_by_another_thread_while_others_are_made)
     uint64_t before = mem_used();
     struct stage stage = { 0 };
     struct pipe pipe = { { NULL } };
+    unsigned count = test_times(PIPED);
     pthread_t thread;
 
     assert_int_equal(0, pthread_create(&thread, NULL, free_piped, &pipe));
-    for (int i = 0; i < PIPED; i++) {
+    for (unsigned i = 0; i < count; i++) {
         struct piece *piece = make_piece(&stage);
         struct piece *none = NULL;
 

@@ -25,6 +25,13 @@ enum { TAIL_BYTES = 64 << 10, GROUPS_MAX = 256 };
 
 static uint64_t random_state;
 
+/* Offsets between two cases. */
+static size_t
+stride(void)
+{
+    return (size_t)STRIDE * test_stride();
+}
+
 static uint64_t
 next(void)
 {
@@ -157,7 +164,7 @@ check_torn(struct tail *tail, size_t at, size_t len, bool seals_left)
 static size_t
 first_offset(const struct tail *tail)
 {
-    return tail->from + next() % STRIDE;
+    return tail->from + next() % stride();
 }
 
 TEST(a_tail_truncated_anywhere_keeps_the_groups_before)
@@ -166,7 +173,7 @@ TEST(a_tail_truncated_anywhere_keeps_the_groups_before)
 
     random_state = test_seed();
     tail_make(&tail);
-    for (size_t at = first_offset(&tail); at < tail.log.len; at += STRIDE) {
+    for (size_t at = first_offset(&tail); at < tail.log.len; at += stride()) {
         check_torn(&tail, at, at, false);
     }
     tail_free(&tail);
@@ -179,8 +186,9 @@ TEST(a_tail_of_zeros_from_anywhere_keeps_the_groups_before)
 
     random_state = test_seed();
     tail_make(&tail);
-    for (at = tail.log.len - STRIDE; at >= tail.from + STRIDE; at -= STRIDE) {
-        memset(tail.copy + at, 0, STRIDE);
+    for (at = tail.log.len - stride(); at >= tail.from + stride();
+         at -= stride()) {
+        memset(tail.copy + at, 0, stride());
         check_torn(&tail, at, tail.log.len, false);
     }
     tail_free(&tail);
@@ -193,8 +201,9 @@ TEST(a_tail_of_noise_from_anywhere_keeps_the_groups_before)
 
     random_state = test_seed();
     tail_make(&tail);
-    for (at = tail.log.len - STRIDE; at >= tail.from + STRIDE; at -= STRIDE) {
-        memcpy(tail.copy + at, tail.noise + at, STRIDE);
+    for (at = tail.log.len - stride(); at >= tail.from + stride();
+         at -= stride()) {
+        memcpy(tail.copy + at, tail.noise + at, stride());
         if (tail.copy[at] == tail.log.data[at]) {
             tail.copy[at] ^= 1; /* the noise may equal the old bytes */
         }
@@ -211,7 +220,7 @@ TEST(one_flipped_bit_anywhere_is_refused_up_to_the_durable_mark_and_cut_after)
 
     random_state = test_seed();
     tail_make(&tail);
-    for (size_t at = first_offset(&tail); at < tail.log.len; at += STRIDE) {
+    for (size_t at = first_offset(&tail); at < tail.log.len; at += stride()) {
         char bit = (char)(1 << next() % 8);
 
         tail.copy[at] ^= bit;
@@ -231,7 +240,7 @@ TEST(a_hole_of_zeros_anywhere_is_refused_up_to_the_durable_mark_and_cut_after)
     random_state = test_seed();
     tail_make(&tail);
     for (size_t at = first_offset(&tail); at + 4096 < tail.log.len;
-         at += STRIDE * 7) {
+         at += stride() * 7) {
         size_t len = 1 + next() % 4096;
         bool seals_left = group_at(&tail, at + len) < tail.last;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Gains the slots that our node owns and that are not served (struct claim).
+ * Gains the slots that our node owns and that are not served, from one source
+ * at a time (struct claim).
  */
 #pragma once
 

@@ -137,54 +137,53 @@ survey_and_wait(struct rig *rig)
     rig_tick(rig, 50);
 }
 
+/* The nodes change while the disk gets what A claims; then it has that. */
+static void
+change_while_a_claim_is_kept(struct rig *rig, const char *nodes)
+{
+    struct holdings *file = rig_file(RIG_A, 0);
+
+    rig_init(rig, file);
+    mem_free(file);
+    rig_poll(rig, RIG_NODES);
+    rig->disk_fails = true;
+    survey_and_wait(rig);
+    assert_int_equal(rig->state[0], SLOT_HELD); /* the disk has it not yet */
+    rig_poll(rig, nodes);
+    rig->disk_fails = false;
+    rig_tick(rig, 50);
+}
+
 /* Nothing else looks at the epoch again before the next change of the nodes. */
 TEST(after_a_rise_of_the_epoch_while_a_claim_is_kept_a_survey_decides)
 {
-    static const char risen[] = RIG_A
-        " 10.0.0.1:7000@17000 myself,master - 0 0 9 connected 0-5460\n" RIG_B
-        " 10.0.0.2:7001@17001 master - 0 1 2 connected 5461-10922\n" RIG_C
-        " 10.0.0.3:7002@17002 master - 0 1 3 connected 10923-16383\n";
-    struct holdings *file = rig_file(RIG_A, 0);
     struct rig rig;
 
-    rig_init(&rig, file);
-    rig_poll(&rig, RIG_NODES);
-    rig.disk_fails = true;
-    survey_and_wait(&rig);
-    assert_int_equal(rig.state[0], SLOT_HELD); /* the disk has it not yet */
-    rig_poll(&rig, risen);
-    rig.disk_fails = false;
-    rig_tick(&rig, 50);
+    change_while_a_claim_is_kept(
+        &rig, RIG_A
+        " 10.0.0.1:7000@17000 myself,master - 0 0 9 connected 0-5460\n" RIG_B
+        " 10.0.0.2:7001@17001 master - 0 1 2 connected 5461-10922\n" RIG_C
+        " 10.0.0.3:7002@17002 master - 0 1 3 connected 10923-16383\n");
     assert_int_equal(rig.state[0], SLOT_HELD);
     survey_and_wait(&rig);
     assert_int_equal(rig.state[0], SLOT_SERVED);
     assert_int_equal(rig.kept.held[0], 10);
     rig_fini(&rig);
-    mem_free(file);
 }
 
 /* With slots that it gains, the epoch of a node rises each time. */
 TEST(a_claim_that_is_kept_needs_no_survey_when_our_node_gains_slots)
 {
-    static const char gained[] = RIG_A
-        " 10.0.0.1:7000@17000 myself,master - 0 0 9 connected 0-5461\n" RIG_B
-        " 10.0.0.2:7001@17001 master - 0 1 2 connected 5462-10922\n" RIG_C
-        " 10.0.0.3:7002@17002 master - 0 1 3 connected 10923-16383\n";
-    struct holdings *file = rig_file(RIG_A, 0);
     struct rig rig;
 
-    rig_init(&rig, file);
-    rig_poll(&rig, RIG_NODES);
-    rig.disk_fails = true;
-    survey_and_wait(&rig);
-    assert_int_equal(rig.state[0], SLOT_HELD); /* the disk has it not yet */
-    rig_poll(&rig, gained);
-    rig.disk_fails = false;
-    rig_tick(&rig, 50);
+    change_while_a_claim_is_kept(
+        &rig, RIG_A
+        " 10.0.0.1:7000@17000 myself,master - 0 0 9 connected 0-5461\n" RIG_B
+        " 10.0.0.2:7001@17001 master - 0 1 2 connected 5462-10922\n" RIG_C
+        " 10.0.0.3:7002@17002 master - 0 1 3 connected 10923-16383\n");
     assert_int_equal(rig.state[0], SLOT_SERVED);
     assert_int_equal(rig.kept.held[0], 10);
     rig_fini(&rig);
-    mem_free(file);
 }
 
 TEST(what_was_lost_without_a_lease_is_not_served_any_more)

@@ -85,6 +85,16 @@ def is_merged(old, offers=1):
         return False
 
 
+def is_killed(server):
+    """Whether it does not answer; then it has ended, when this returns."""
+    try:
+        stats(server)
+    except slots.GONE:
+        server.child.wait(60 * servers.time_factor())
+        return True
+    return False
+
+
 def wait_merged(old, seconds=60, **more):
     wait_until(lambda: is_merged(old, **more), seconds, "all adds are offered")
 
@@ -433,7 +443,7 @@ def test_a_crash_while_it_saves_begins_that_again(group, tmp_path, call):
         wait_until(lambda: not primary.runs() or is_merged(primary), 60,
                    "it is killed, or all adds are offered")
         primary.shim.disarm(0)
-        if not primary.runs():
+        if is_killed(primary):      # perhaps a moment ago
             kills += 1
             primary.restart()
             heal(primary, replica, wait=False)

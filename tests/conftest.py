@@ -45,10 +45,10 @@ def is_drawn(item, share):
 
 def pytest_collection_modifyitems(config, items):
     share = config.getoption("--slow-share")
-    left = [item for item in items if not is_drawn(item, share)]
-    if left:
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if is_drawn(item, share)]
+    drawn = [item for item in items if is_drawn(item, share)]
+    if len(drawn) < len(items):
+        config.hook.pytest_deselected(items=set(items) - set(drawn))
+        items[:] = drawn
     rank = {"test_%s.py" % name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: rank.get(item.path.name, len(LONG)))
 

@@ -396,6 +396,18 @@ TEST(a_file_is_not_synced_once_more_after_a_sync_failed)
     finish(&source);
 }
 
+static bool
+writer_sleeps(struct journal *journal)
+{
+    bool sleeps;
+
+    pthread_mutex_lock(&journal->mutex);
+    sleeps = journal->writer.sleeps;
+    pthread_mutex_unlock(&journal->mutex);
+    return sleeps;
+}
+
+/* The writer takes all that is queued at once, if it sleeps until the kick. */
 TEST(what_the_writer_has_in_hand_is_given_up_with_its_file)
 {
     struct rig *rig = rig_resumed(JOURNAL_ALWAYS, 0);
@@ -404,6 +416,7 @@ TEST(what_the_writer_has_in_hand_is_given_up_with_its_file)
     uint64_t sequence = 0;
 
     (void)append_stuck(&source, DISK_SYNC);
+    until(writer_sleeps(rig->journal));
     disk_hold(DISK_WRITE, true);
     for (int i = 0; i < 20000; i++) { /* several runs */
         (void)append(&source);

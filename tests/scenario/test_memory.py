@@ -29,7 +29,8 @@ def figures(conn, section="everything"):
     ("BF.INSERT", "k", "CAPACITY", "5000000000", "ERROR", "1e-9"),
 ], ids=" ".join)
 @pytest.mark.parametrize("limit", ["134217728", "9223372036854775807"])
-def test_a_filter_that_does_not_fit_is_refused(server, command, limit):
+def test_a_filter_that_does_not_fit_is_refused(start_server, command, limit):
+    server = start_server(env=SMALL_PAGES)
     with server.conn() as conn:
         conn.call("CONFIG", "SET", "bf.bloom-memory-usage-limit", limit)
         conn.call("PING")
@@ -179,7 +180,8 @@ def test_memory_counters_return_to_their_start(start_server):
                 10, how + " gives the memory back")
 
 
-def test_a_deleted_large_filter_returns_its_memory(server):
+def test_a_deleted_large_filter_returns_its_memory(start_server):
+    server = start_server(env=SMALL_PAGES)
     with server.conn() as conn:
         before = server.rss()
         conn.call("CONFIG", "SET", "bf.bloom-memory-usage-limit", "1gb")

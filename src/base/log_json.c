@@ -29,7 +29,8 @@ put_bytes(struct object *object, struct slice bytes)
     object->len += bytes.len;
 }
 
-/* Returns the length of the character of UTF-8 at the begin; 0: it is none. */
+/* Returns the length of the UTF-8 character that a text begins with; 0: its
+ * first bytes are not valid UTF-8. */
 static size_t
 utf8_length(struct slice text)
 {
@@ -48,7 +49,8 @@ utf8_length(struct slice text)
             return 0;
         }
     }
-    /* Too long, surrogates, beyond U+10FFFF. */
+    /* Overlong encodings, surrogates, and code points beyond U+10FFFF are not
+     * valid. */
     if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) ||
         (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f)) {
         return 0;
@@ -167,7 +169,7 @@ quoted_length(struct slice text)
     return text.len; /* the line was cut */
 }
 
-/* Writes the field at the begin and returns what follows it. */
+/* Writes the field that a text begins with, and returns the text behind it. */
 static struct slice
 put_field(struct object *object, struct slice text)
 {

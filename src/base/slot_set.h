@@ -57,7 +57,8 @@ slot_set_from(const struct slot_set *set, unsigned at)
 }
 
 /* Runs a block for each slot of the set, ascending. The block may remove slots
- * from it. NOLINTBEGIN(bugprone-macro-parentheses): `slot` is declared */
+ * from it. NOLINTBEGIN(bugprone-macro-parentheses): a declared name cannot have
+ * parentheses. */
 #define slot_set_foreach(set, slot)                                            \
     for (unsigned slot = slot_set_from(set, 0); slot < CLUSTER_SLOTS;          \
          slot = slot_set_from(set, slot + 1))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The data as a starting server would load it: the filters of a base, then the
- * groups of the increments, executed by the server's own commands. So it finds
- * the same errors as a start. It needs as much memory as the data.
+ * groups of the increments, executed by the server's own commands. So the check
+ * finds the same errors as a start. It needs as much memory as the data.
  */
 #pragma once
 
@@ -40,8 +40,8 @@ bool check_world_load_journal(struct check_world *world, struct check *check,
                               struct check_journal *journal, char *ret_reason,
                               size_t reason_size);
 
-/* Loads the snapshot, the journal or the data directory at a path, with its
- * progress, and prints what is wrong. From a damaged journal it loads what
- * comes before the damage. False: nothing was loaded. */
+/* Loads the snapshot, the journal or the data directory at a path, draws a
+ * progress bar meanwhile, and prints what is wrong. From a damaged journal it
+ * loads what comes before the damage. False: nothing was loaded. */
 bool check_world_load_path(struct check_world *world, struct check *check,
                            const char *path);

@@ -27,7 +27,7 @@ struct cluster {
     _Atomic uint64_t polls;       /* polls that were answered */
     _Atomic uint64_t leases_lost; /* leases that ended without a renewal */
     _Atomic uint64_t views;       /* views made so far */
-    _Atomic uint64_t cutover_ms;  /* as from sidecar_cutover_ms */
+    _Atomic uint64_t cutover_ms;  /* what sidecar_cutover_ms() returned */
     _Atomic uint64_t waits_ms;    /* since when slots keep the server from
                                      following (CLOCK_MONOTONIC); 0: none do */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The payload of DUMP and RESTORE in Redis and Valkey, for values of the two
- * modules:
+ * The payload of DUMP and RESTORE in Redis and Valkey, for filters of the
+ * modules RedisBloom and valkey-bloom:
  *
  *   1  type: 7, a module's value
  *   9  module id (core/rdb.h: a length), its low 10 bits a version
@@ -9,7 +9,7 @@
  *   2  RDB version, little-endian: 10, of valkey-bloom 11
  *   8  CRC-64 of everything before (core/crc64.h), little-endian
  *
- * Hostile bytes; pure, any thread.
+ * The bytes may be hostile. The functions are pure; any thread may call them.
  */
 #pragma once
 

@@ -18,7 +18,8 @@ struct ahead {
     const struct run *run[KEYSPACE_AHEAD_MAX]; /* borrowed */
 };
 
-/* Fetches the entries, and, where the row's .ahead knows the items, the lines
- * of the filters. Call it under the locks of all the keys. With fewer than
- * AHEAD_FROM keys it does nothing. */
+/* Fetches the entries of the keys. If a command's row has .ahead, which finds
+ * its items, also fetches the cache lines of the filter that the items need.
+ * Call it under the locks of all the keys. With fewer than AHEAD_FROM keys it
+ * does nothing. */
 void ahead_fetch(struct ahead *ahead, const struct keyspace *ks);

@@ -31,8 +31,9 @@ by_of(int policy)
     }
 }
 
-/* Evicts a key, under the lock of its stripe, with space for the effect.
- * Notices follow the effect; the name lives as long as the entry. */
+/* Evicts a key. The caller holds the lock of its stripe, and has reserved space
+ * for the effect. The notices follow the effect and need the key's name, so the
+ * entry is removed last. */
 static void
 evict(struct worker *worker, const struct key *key, struct entry *entry,
       bool expired)

@@ -22,10 +22,11 @@ struct user;
 
 /* Whether the client counts as blocked, for CLIENT LIST and CLIENT UNBLOCK:
  *
- *   RUNS      WAITS       its command waits for what ends by itself
- *   RUNS      BLOCKED     its command waits, and CLIENT UNBLOCK may end that
- *   BLOCKED   UNBLOCK_*   CLIENT UNBLOCK, on any loop
- *   any       RUNS        the command goes on or has ended
+ *   from      to          when
+ *   RUNS      WAITS       its command waits, and CLIENT UNBLOCK cannot end that
+ *   RUNS      BLOCKED     its command waits, and CLIENT UNBLOCK can end that
+ *   BLOCKED   UNBLOCK_*   CLIENT UNBLOCK ended the wait, on any loop
+ *   any       RUNS        the command goes on, or it has ended
  */
 enum session_block {
     SESSION_RUNS,
@@ -72,8 +73,9 @@ struct session {
                         server exports */
     bool reads_replica;      /* READONLY: reads what a replica has */
     bool follows_redirects;  /* CLIENT CAPA redirect; RESET keeps it */
-    bool was_subscribed;     /* ever: held output may have messages in RESP2 */
-    bool no_evict, no_touch; /* like `name`: under the lock */
+    bool was_subscribed;     /* was once `subscribed`: its held output may have
+                                messages */
+    bool no_evict, no_touch; /* change under the registry's lock */
     enum session_reply reply_mode;
     _Atomic uint32_t last_command; /* index in the table, +1; 0: none */
     struct receiver receiver; /* of messages, invalidations and MONITOR lines */
@@ -87,8 +89,8 @@ struct session {
     _Atomic int blocked; /* enum session_block */
     void *again;         /* a paused handler's state */
     void (*again_free)(void *state);
-    size_t again_bytes;         /* size of a large state */
-    struct rights_walk *rights; /* of a command that is checked in slices */
+    size_t again_bytes;         /* bytes of that state if it is large, else 0 */
+    struct rights_walk *rights; /* the state of a long check; else NULL */
     uint64_t worked_ns;         /* time so far of the paused command */
     /* What the command that stopped the batch waits for, and for how long at
      * least. The function that stops it sets them; they are cleared when the

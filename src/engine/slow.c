@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Dispatch counts outside the sections of the gate, after it has released its
- * locks, so the options are read from atomic copies.
+ * Dispatch counts the time of commands outside the sections of the gate,
+ * without locks. So the options are read from atomic copies.
  */
 #include "engine/slow.h"
 

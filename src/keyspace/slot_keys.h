@@ -40,7 +40,7 @@ uint64_t slot_keys_count(struct keyspace *ks, unsigned thread,
  * it ends and returns 0, too. Without memory, names->list.failed is set. A name
  * may come twice while the table changes. */
 struct slot_names {
-    struct buf list; /* buf_next_item */
+    struct buf list; /* read it with buf_next_item() */
     size_t count, most;
 };
 uint64_t slot_keys_names(struct keyspace *ks, unsigned thread,

@@ -236,7 +236,7 @@ write_filter(struct exporting *exporting, struct slice key,
 /* The result of an attempt to fetch a filter. */
 enum fetched {
     FETCHED,
-    FETCHED_WHOLE, /* all bits have come with it */
+    FETCHED_WHOLE, /* as FETCHED, but in one reply with all bits */
     FETCHED_PARTS, /* the pieces do not belong together */
     FETCHED_OTHER, /* of a layout that the product does not have */
     FETCHED_REFUSED,
@@ -300,7 +300,8 @@ fetch_dump(struct exporting *exporting, struct slice key,
     return is_wanted(exporting, *ret_bloom) ? FETCHED_WHOLE : FETCHED_OTHER;
 }
 
-/* Makes the filter of its header, without bits, and keeps the header. */
+/* Makes the filter from its header, without bits, and keeps the header. A
+ * filter that ages comes whole. */
 static enum fetched
 fetch_header(struct exporting *exporting, struct slice key, struct buf *header,
              struct bloom **ret_bloom)
@@ -540,7 +541,8 @@ visit_entry(void *ctx, uint32_t db, const struct entry *entry,
     return true;
 }
 
-/* Loads with the tool of bloomery-check, whose statuses differ above 3. */
+/* Loads with the code of bloomery-check. Its exit statuses above 3
+ * (LOAD_UNREADABLE) do not exist in bloomery-load. */
 static bool
 load_files(struct load *load, struct check_world *world)
 {

@@ -38,7 +38,7 @@ struct file {
     int fd;
     uint64_t read; /* bytes */
     bool failed;
-    bool last; /* a crash may have cut it */
+    bool last; /* the last file of the AOF, which a crash may have cut */
     char *bytes;
 };
 
@@ -293,7 +293,7 @@ complain_line(const struct manifest_reading *reading, const char *what)
     return false;
 }
 
-/* Returns whether another file of the data follows. */
+/* Returns whether no other file of the data follows in the manifest. */
 static bool
 is_last(struct slice left)
 {

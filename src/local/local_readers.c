@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A line is never freed, so that a writer walks the list without a lock.
+ * The record of a reader, which fills a cache line, is never freed. So a writer
+ * walks the list of records without a lock.
  */
 #include "local/local_readers.h"
 

@@ -398,8 +398,8 @@ conn_leave(struct conn *conn)
     }
 }
 
-/* Tells a TLS client that this end is meant, if it has got everything else and
- * its socket takes the record. */
+/* Tells a TLS client that the connection is closed on purpose, if all other
+ * output was sent and the socket takes the record. */
 static void
 say_end(struct conn *conn)
 {

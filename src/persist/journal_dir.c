@@ -222,8 +222,9 @@ clear_place(struct persist *persist)
     return error == ENOENT ? 0 : error;
 }
 
-/* Makes the mark if there is no manifest. If it cannot be told, that fails:
- * files without either are a riddle at the next start. */
+/* Makes the mark if there is no manifest. Fails if it cannot find out whether
+ * there is one: the next start could not interpret files without manifest and
+ * mark. */
 static int
 mark_unfinished(int dir_fd)
 {

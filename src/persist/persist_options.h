@@ -40,8 +40,8 @@ struct persist_hooks {
      * files of other modules there must be written again. Loop 0. May be NULL.
      */
     void (*moved_in)(void *ctx);
-    /* The new data directory has the data now, too: files of other modules that
-     * say so must be written again. Loop 0. May be NULL. */
+    /* The new data directory now has the data, too. Files of other modules that
+     * rely on that data must be written again. Loop 0. May be NULL. */
     void (*refilled)(void *ctx);
     /* The tap has received something: see struct journal_hooks. Any loop. */
     void (*tapped)(void *ctx);
@@ -79,7 +79,8 @@ struct persist_options {
 
 /* How to end (persist_end). */
 struct persist_end {
-    bool save;  /* by SHUTDOWN SAVE or the rules */
+    bool save;  /* write a snapshot: SHUTDOWN SAVE or the option `save` asks for
+                   it */
     bool force; /* end even after errors */
 };
 

@@ -26,7 +26,7 @@ enum phase {
     PHASE_ONLINE,   /* acknowledges what it has executed */
 };
 
-/* The cursor of a replica before its snapshot has reached its position. */
+/* The cursor of a replica while the position of its snapshot is not known. */
 #define PEER_NOWHERE UINT64_MAX
 
 struct peer {
@@ -36,14 +36,14 @@ struct peer {
     uint64_t cursor;
     /* The cursor is at the end of a group, so a line may be sent. */
     bool between_groups;
-    struct primary_ask ask; /* delayed: GETACK must still be sent */
+    struct primary_ask ask; /* positions for which GETACK must still be sent */
     uint64_t asked;         /* the cursor when the last GETACK was sent */
-    uint64_t told;          /* primary.tells that it knows; 0: none */
+    uint64_t told;          /* the number of the last holdings sent; 0: none */
     uint64_t acked, synced;
     uint64_t acked_ms, since_ms, heard_ms, sent_ms, taken_ms;
     uint64_t over_since_ms; /* since when it is above the soft limit; 0: it is
                                below */
-    uint64_t sent, taken;   /* bytes given to the link; taken */
+    uint64_t sent, taken;   /* bytes that the link was given, has sent */
 };
 
 /* The snapshot:
@@ -60,18 +60,18 @@ struct primary {
     struct history history;
     struct history_past ended[PRIMARY_ENDED_MAX];
     size_t ended_count;
-    bool behind; /* a replica is further in one of these */
+    bool behind; /* a replica has more of an ended history than we have */
     uint64_t key;
     struct peer **peers; /* in order of arrival */
     size_t count, capacity;
     uint64_t furthest; /* position that a replica has acknowledged; 0: none */
     uint64_t released;
     enum sync sync;
-    bool sync_pulls; /* the snapshot has these slots only: */
+    bool sync_pulls; /* the snapshot has only the slots in sync_slots */
     struct slot_set sync_slots;
     struct buf text;      /* scratch, empty between calls */
-    struct buf holdings;  /* the text of primary_tell, */
-    uint64_t holdings_at; /* whose data the log has from this position on */
+    struct buf holdings;  /* the last text of primary_tell */
+    uint64_t holdings_at; /* the text is true from this position on */
     uint64_t tells;       /* number of texts so far; 0: none */
     uint64_t full_syncs, partial_syncs, refused_partial_syncs;
 };

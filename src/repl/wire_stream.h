@@ -11,11 +11,11 @@
  * unfinished piece again from its beginning, with more bytes behind it (an
  * unfinished group is not scanned twice). data begins behind the `used` bytes
  * of the last piece; MORE uses no bytes. The pieces do not depend on how the
- * bytes arrived, except CHUNKs, which have all bytes that are there. After BAD
- * the reader must not be used. */
+ * bytes arrived, except CHUNKs: each has all bytes of its chunk that have
+ * arrived. After BAD the reader must not be used. */
 enum wire_kind {
-    WIRE_MORE,  /* no whole piece yet */
-    WIRE_LINE,  /* a line, in any phase; value: without CR LF, maybe empty */
+    WIRE_MORE, /* no whole piece yet */
+    WIRE_LINE, /* a line, in any phase; value is its text, which may be empty */
     WIRE_CHUNK, /* bytes of the snapshot (value), maybe a part of a chunk */
     WIRE_CHUNKS_END,
     WIRE_GROUP,    /* a group with a valid seal */

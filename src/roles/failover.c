@@ -115,7 +115,8 @@ failover_abort(void *ctx)
     bool wished;
 
     (void)status_get(r->loop0->service->status, &figures, NULL, 0);
-    pthread_mutex_lock(&r->shared.mutex); /* loop 0 may not have seen it yet */
+    /* Loop 0 may not have seen the wish yet. */
+    pthread_mutex_lock(&r->shared.mutex);
     wished = r->shared.wish == FAILOVER_BEGIN;
     pthread_mutex_unlock(&r->shared.mutex);
     return (wished || figures.failover != STATUS_NO_FAILOVER) &&

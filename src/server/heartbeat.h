@@ -4,7 +4,7 @@
  * sign of life: each event loop answers a mail, and the two threads of the
  * journal answer too (journal_answers). A thread that waits for a slow disk
  * counts as alive, since the server goes on without that disk and a restart
- * would not help it. Loop 0, which is alive when its timer fires.
+ * would not help. The timer runs on loop 0, so loop 0 is alive when it fires.
  */
 #pragma once
 

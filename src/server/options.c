@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Which copy of an option each thread reads.
+ * Most options are copied, under the raised gate, to where the threads read
+ * them.
  */
 #include "server/options.h"
 

@@ -38,6 +38,7 @@ void replication_stop(struct server *server);
  * gate. */
 void replication_reloaded(struct server *server);
 
-/* Sends what was released or tapped. Is called as a hook of the journal. Any
+/* Makes loop 0 send to the replicas after the released position has moved or
+ * the tap has received effects. It is called as a hook of the journal. Any
  * thread. */
 void replication_moved(void *ctx);

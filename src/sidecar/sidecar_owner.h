@@ -22,11 +22,14 @@ void sidecar_owner_answered(void *ctx, uint64_t number,
  * False: the text is malformed. */
 bool sidecar_owner_told(struct sidecar_mode *mode, struct slice text);
 
-/* Executes an order and takes it over. */
+/* Executes an order. The caller's reference to it goes to the mode, until it is
+ * answered. */
 void sidecar_owner_take(struct sidecar_mode *mode, struct fence_order *order);
 
-/* Gives the answers that need not wait for the disk, or not any more. */
+/* Answers the orders whose changes are on the disk, and those that change
+ * nothing there. */
 void sidecar_owner_answer(struct sidecar_mode *mode);
 
-/* Looks at the pull, and at the address of the daemon that we follow. */
+/* Tells the state machine how the pull goes, and follows our leader's daemon to
+ * its new address if that has changed. */
 void sidecar_owner_look(struct sidecar_mode *mode);

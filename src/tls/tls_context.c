@@ -275,8 +275,8 @@ new_context(const SSL_METHOD *method)
     if (ctx != NULL) {
         (void)SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION |
                                            SSL_OP_NO_COMPRESSION);
-        /* A sealed piece stands in a buffer that may move, and idle
-         * connections keep no buffers. */
+        /* An encrypted record that could not be sent yet may have moved in
+         * memory before the next try. Idle connections keep no buffers. */
         (void)SSL_CTX_set_mode(ctx, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                         SSL_MODE_RELEASE_BUFFERS);
         (void)SSL_CTX_set_dh_auto(ctx, 1);
@@ -436,7 +436,7 @@ describe_certificate(X509 *certificate, struct tls_validity *ret_validity)
     BN_free(number);
 }
 
-/* Describes the authority of a context that expires first. */
+/* Describes the context's authority whose certificate expires first. */
 static void
 describe_authority(SSL_CTX *ctx, struct tls_validity *ret_validity)
 {
@@ -444,7 +444,8 @@ describe_authority(SSL_CTX *ctx, struct tls_validity *ret_validity)
         X509_STORE_get0_objects(SSL_CTX_get_cert_store(ctx));
     X509 *first = NULL;
 
-    /* A verification adds what it finds in tls-ca-cert-dir. */
+    /* The lock is needed: a handshake on another thread may add authorities
+     * from tls-ca-cert-dir. */
     (void)X509_STORE_lock(SSL_CTX_get_cert_store(ctx));
     for (int i = 0; i < sk_X509_OBJECT_num(all); i++) {
         X509 *each = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(all, i));

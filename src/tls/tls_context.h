@@ -31,9 +31,10 @@ struct tls_settings {
     bool prefer_server_ciphers;
     bool session_caching;
     uint64_t session_cache_size, session_cache_timeout_s;
-    bool serves, dials;     /* which of the two sides are wanted */
-    bool check_names;       /* a dialled server's certificate is for its host */
-    bool partial_chains;    /* it may also stand in ca_cert_file itself */
+    bool serves, dials;  /* which of the two sides are wanted */
+    bool check_names;    /* a dialled server's certificate is for its host */
+    bool partial_chains; /* a server's certificate may itself be in ca_cert_file
+                          */
     bool known_authorities; /* without ca_cert_file and ca_cert_dir, the
                                dialling side trusts those of the machine */
 };
@@ -76,8 +77,8 @@ void tls_end_thread(void);
 void tls_contexts_init(struct tls_contexts *contexts);
 void tls_contexts_fini(struct tls_contexts *contexts);
 
-/* Returns whether the protocols and ciphers exist, without reading files, for
- * settings of which neither side is wanted yet. */
+/* Returns whether the protocols and ciphers exist. Reads no files: it is for
+ * settings that neither serve nor dial yet. */
 bool tls_settings_check(const struct tls_settings *settings,
                         char ret_reason[TLS_REASON_MAX]);
 

@@ -6,9 +6,9 @@
  * the filter under its name. In EXEC, in a replay, and for filters that are not
  * large, nothing is prepared, and the handler does all of the work.
  *
- * prepare_restore, prepare_load, prepare_copy and prepare_merge are .prepare of
- * their rows (table.h). The session keeps what they made until the command
- * ends.
+ * The rows of these commands (access/table.h) name prepare_restore,
+ * prepare_load, prepare_copy and prepare_merge as .prepare. The session keeps
+ * what such a function has made until the command ends.
  */
 #pragma once
 
@@ -18,7 +18,7 @@
  * none. incarnation: the one in a payload. */
 struct prepared {
     enum bloom_status status;
-    bool sum_holds; /* of a payload: its checksum */
+    bool sum_holds; /* the checksum of the payload is right */
     uint64_t incarnation;
     struct bloom *bloom;
 };

@@ -27,8 +27,8 @@ struct layer {
     uint64_t items;   /* counted by the owner */
     uint32_t stripes; /* in foreign kinds: hashes */
     uint8_t kind;     /* enum bloom_kind */
-    uint8_t log2;     /* of kind redisbloom: core/foreign.h; deletable: of
-                         the region */
+    uint8_t log2;     /* in kind redisbloom of the modulus (core/foreign.h), in
+                         kind deletable of a region's words */
     union {
         uint16_t refund; /* of kind deletable: core/deletable.h */
         uint16_t age;    /* of kind ageing: core/ageing.h */

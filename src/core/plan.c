@@ -82,11 +82,12 @@ plan_size(unsigned parts, uint32_t count, uint64_t line_bytes,
 enum {
     MODULE_BYTES = 48,
     MODULE_SLOT_BYTES = 8,
-    MODULE_SLOTS_FEW = 4, /* of two layers */
+    MODULE_SLOTS_FEW = 4, /* as soon as there are two layers */
     MODULE_LAYER_BYTES = 208
 };
 
-/* Adds two numbers of at most INT64_MAX, and stops there. */
+/* Adds two numbers of at most INT64_MAX. A sum above INT64_MAX becomes
+ * INT64_MAX. */
 static uint64_t
 add_capped(uint64_t a, uint64_t b)
 {
@@ -137,8 +138,8 @@ plan_fits(uint64_t size_bytes, uint64_t grown_bytes, uint64_t module_bytes,
 }
 
 /* Does what plan_fits() does for COUNT layers that take LAYERS_BYTES in
- * valkey-bloom. When the limit was compared, the vector counted SLOTTED of
- * them. */
+ * valkey-bloom, which compared the limit when its vector had slots for SLOTTED
+ * layers. */
 static bool
 layers_fit(uint64_t size_bytes, uint64_t layers_bytes, uint32_t count,
            uint32_t slotted, uint64_t limit_bytes)
@@ -148,14 +149,16 @@ layers_fit(uint64_t size_bytes, uint64_t layers_bytes, uint32_t count,
         add_capped(module_vector_bytes(slotted), layers_bytes), limit_bytes);
 }
 
-/* Returns whether a limit is compared with the size of such filters here. */
+/* Returns whether a limit is compared with the size of a filter of this kind
+ * here, not with its size in valkey-bloom. */
 static bool
 is_own_size(uint32_t kind)
 {
     return kind == BLOOM_REDISBLOOM || kind == BLOOM_AGEING;
 }
 
-/* When the newest layer was added, the vector had count - 1 layers. */
+/* valkey-bloom compares the limit before it adds a layer, when the vector has
+ * count - 1 layers. */
 bool
 plan_stored_fits(const struct bloom_params *params, uint32_t count,
                  uint64_t size_bytes, uint64_t limit_bytes)
@@ -169,7 +172,7 @@ plan_stored_fits(const struct bloom_params *params, uint32_t count,
 
 /* ---- what comes next ----------------------------------------------------- */
 
-/* Returns the logarithm of a region of kind deletable; of 0 it is 0. */
+/* Returns log2 of the words of a region (kind deletable); 0 for 0. */
 static uint32_t
 region_log2(uint32_t region)
 {
@@ -205,7 +208,8 @@ plan_ring(const struct bloom_params *params)
     return params->kind == BLOOM_AGEING ? params->generations + 1 : 1;
 }
 
-/* Returns whether the times of ageing are right: of other kinds all are 0. */
+/* Returns whether the parameters of ageing are valid. For other kinds all of
+ * them must be 0. */
 static bool
 ages_right(const struct bloom_params *params)
 {
@@ -276,8 +280,8 @@ geometry_of(const struct bloom_params *params, uint64_t capacity, double rate)
     }
 }
 
-/* Returns whether two numbers of bits may come from two mathematical libraries.
- */
+/* Returns whether two numbers of bits differ so little that they may be one
+ * result of two mathematical libraries. */
 static bool
 is_near(uint64_t a, uint64_t b)
 {
@@ -509,7 +513,7 @@ plan_largest(const struct bloom_params *params, uint64_t size_limit_bytes)
     const struct plan none = { .parts = plan_parts(params) };
     struct bloom_params tried = *params;
     uint64_t fits = 0;
-    uint64_t least = BLOOM_CAPACITY_MAX; /* does not fit, or is the maximum */
+    uint64_t least = BLOOM_CAPACITY_MAX; /* the most that may still fit */
     struct plan_layer next;
 
     tried.lines = 0;

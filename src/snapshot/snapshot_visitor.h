@@ -12,24 +12,26 @@
 #include <stdint.h>
 
 struct snapshot_visitor {
-    /* Called with the header, if that is intact, before any filter; false stops
-     * the reading, as in all other functions. All but filter may be NULL. */
+    /* Called with the header, if that is intact, before any filter. If it
+     * returns false, the reading stops; the same holds for the other functions
+     * that return a bool. Each function but filter may be NULL. */
     bool (*header)(void *ctx, const struct snapshot_stamp *begin,
                    uint32_t databases);
     /* Called before the first filter, with the number that the header
      * announces, or with fewer if the file has no bytes for so many. Not for a
      * stream, whose length nobody knows. */
     void (*expect)(void *ctx, uint64_t keys);
-    /* Called with a filter, made in env. The visitor then owns what the struct
-     * points to. The struct itself is only valid during the call; it may be
-     * moved. If it stops the reading, it has freed the filter. */
+    /* Called with a filter, whose memory comes from the reader's env. The
+     * visitor then owns what the struct points to, also if it returns false.
+     * The struct itself is only valid during the call, and the visitor may move
+     * it. */
     bool (*filter)(void *ctx, const struct snapshot_record *record,
                    struct bloom *bloom);
     /* Called some keys ahead of filter, to prefetch what it will read; hash:
      * key_hash() of the name. */
     void (*soon)(void *ctx, uint64_t hash, uint32_t db);
-    /* Called with a key (db, epoch and name) whose filter does not count, if it
-     * was shown before. */
+    /* Called with a key (db, epoch and name) that has no filter in the state.
+     * If a filter of it was shown before, that filter does not count. */
     bool (*gone)(void *ctx, const struct snapshot_record *record);
     /* Called with each group of effects, behind all keys. */
     bool (*effects)(void *ctx, const struct snapshot_effects *effects);
@@ -39,8 +41,8 @@ struct snapshot_visitor {
      * skipped. NULL: damage ends the reading. */
     void (*passed_over)(void *ctx, const struct snapshot_error *error,
                         uint64_t from, uint64_t to);
-    /* If it is more than 1, so many threads make small filters in env. The
-     * caller's thread makes all calls, in the order of the file. */
+    /* If this is more than 1, so many threads make small filters. The caller's
+     * thread makes all calls, in the order of the file. */
     unsigned threads;
     void *ctx;
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * System calls with their retries. Each call that a test can let fail asks
- * fault() first, so that tests count the calls that reach the kernel.
+ * System calls with their retries. Each system call that a test can let fail
+ * asks fault() first. A retry asks again, so a test counts system calls, not
+ * calls of these functions.
  */
 #include "base/file.h"
 
@@ -181,7 +182,8 @@ file_open_dir(const char *path, bool make, int *ret_fd)
                       : open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, ret_fd);
 }
 
-/* Returns 0, or why it cannot be read as a file. */
+/* Returns 0, or the errno value that says why this descriptor is not a regular
+ * file. */
 static int
 check_regular(int fd)
 {
@@ -348,7 +350,7 @@ advance(struct iovec **iov, size_t *count, size_t written)
 int
 file_writev(int fd, struct iovec *iov, size_t count)
 {
-    advance(&iov, &count, 0); /* empty ones at the front */
+    advance(&iov, &count, 0); /* skips empty vectors at the front */
     while (count > 0) {
         ssize_t written =
             write_some(fd, iov, count < VECTORS_MAX ? count : VECTORS_MAX);

@@ -78,7 +78,7 @@ uint64_t mem_used(void);
 /* Injects faults, for tests. After mem_fail_at, the nth mem_try_* of this
  * thread gets nothing from the allocator (1: the next; 0: off); after
  * mem_fail_from, no later one does either. mem_fail_clear switches this off,
- * and returns whether it happened. */
+ * and returns whether an allocation has failed so. */
 void mem_fail_at(unsigned nth);
 void mem_fail_from(unsigned nth);
 bool mem_fail_clear(void);

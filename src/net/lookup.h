@@ -2,9 +2,8 @@
  *
  * Looks up the addresses of a host. The system's resolver may take half a
  * minute and cannot be stopped, so at most four threads of this module call it,
- * and a caller may abandon a look-up. A loop and the
- * process can end without waiting for it; with libuv's thread pool they could
- * not.
+ * and a caller may abandon a look-up. A loop and the process can end without
+ * waiting for it; with libuv's thread pool they could not.
  */
 #pragma once
 

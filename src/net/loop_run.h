@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Starts, runs and stops a loop: the callbacks of its handles, which call the
- * rest of net.
+ * Starts, runs and stops a loop. The file also has the callbacks of the loop's
+ * handles, which call the rest of net.
  */
 #pragma once
 

@@ -4,9 +4,9 @@
  * a reply hiredis moves all unread bytes to the front, which is quadratic
  * unless pieces are small. The first piece of a command ends with its first
  * line, so that no other bytes are lost if hiredis drops its buffer because of
- * that line
- * ("*-5", which Redis skips). Since each piece may complete a reply, unread
- * bytes are always the end of the last piece, and are returned to the caller.
+ * that line ("*-5", which Redis skips). Since each piece may complete a reply,
+ * unread bytes are always the end of the last piece, and are returned to the
+ * caller.
  *
  * A long argument does not pass through hiredis, which would keep it whole and
  * then copy it in one go: its bytes go into the arena as they arrive, and
@@ -71,7 +71,8 @@ refuse_command(struct reader *reader, enum err err)
     }
 }
 
-/* Sets "expected '$', got '%s'". A control byte could end the reply's line. */
+/* Sets "expected '$', got '%s'". A control byte is shown as a blank, since it
+ * could end the line of the reply. */
 static void
 refuse_type(struct reader *reader, char byte)
 {
@@ -415,8 +416,8 @@ keep_long(struct reader *reader, struct slice bytes)
     }
 }
 
-/* Takes an argument away from hiredis, of which it has the length line and some
- * bytes, but not all. */
+/* Takes a long argument away from hiredis, which has read its length line and a
+ * part of its bytes. */
 static void
 begin_long(struct reader *reader, size_t len, struct slice have)
 {

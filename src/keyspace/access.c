@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Readers that share a lock may overwrite one another's counts. That does no
- * harm, since uses are counted by chance anyway.
+ * harm, since a use is counted only with a probability anyway.
  */
 #include "keyspace/access.h"
 
@@ -31,8 +31,8 @@ store(struct entry *entry, uint32_t now_s, unsigned frequency)
                           memory_order_relaxed);
 }
 
-/* Sets what access_note compares: while uses are counted every one is recorded,
- * otherwise the first of a second. */
+/* Sets the values that access_note compares. While uses are counted, each use
+ * is recorded; otherwise only the first one in a second. */
 static void
 publish(struct access *access)
 {
@@ -104,7 +104,7 @@ access_exchange(struct access *a, struct access *b)
     publish(b);
 }
 
-/* ---- reading it ---------------------------------------------------------- */
+/* ---- reading a use ------------------------------------------------------- */
 
 uint32_t
 access_idle_s(const struct access *access, const struct entry *entry)
@@ -114,8 +114,9 @@ access_idle_s(const struct access *access, const struct entry *entry)
     return (now_of(access) - used_s) & ACCESS_SECONDS_MAX;
 }
 
-/* Counts the full minutes of the clock, not of the pause: otherwise a key used
- * every half minute would keep its frequency for ever. */
+/* Lowers the frequency by the minutes that began on the clock since the last
+ * use, not by the full minutes since then. Otherwise a key that is used every
+ * half minute would keep its frequency for ever. */
 unsigned
 access_frequency(const struct access *access, const struct entry *entry)
 {
@@ -132,7 +133,7 @@ access_frequency(const struct access *access, const struct entry *entry)
     return spans < frequency ? frequency - spans : 0;
 }
 
-/* ---- writing it ---------------------------------------------------------- */
+/* ---- writing a use ------------------------------------------------------- */
 
 static bool
 chance(const struct access *access, unsigned frequency)

@@ -33,8 +33,7 @@ struct acl_log_entry {
 };
 
 /* Adds a copy of `from` as the newest entry, ignoring its id, count and
- * first_ms, and keeps at
- * most `max` entries. Adds nothing without memory. */
+ * first_ms, and keeps at most `max` entries. Adds nothing without memory. */
 void acl_log_add(struct acl_log *log, const struct acl_log_entry *from,
                  uint64_t max);
 

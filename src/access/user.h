@@ -21,7 +21,8 @@ struct user_rules {
     bool sanitize, skip_sanitize; /* rules of Redis; here DUMP payloads are
                                      always checked */
     struct buf passwords;         /* digests, one after the other */
-    struct item_index known;      /* of passwords, for many rules */
+    struct item_index known;      /* index of passwords, made while many rules
+                                     are applied */
     struct selector root;         /* root.next: the other selectors */
     struct user_part *part;       /* a rule applied in pieces; or NULL */
 };
@@ -39,8 +40,9 @@ struct user {
 /* Makes a user that is off and may do nothing. NULL without memory. */
 struct user *user_try_new(struct slice name);
 struct user *user_ref(struct user *user);
-void
-user_unref(struct user *user); /* frees it with the last one; NULL is fine */
+
+/* Frees the user with its last reference. NULL is fine. */
+void user_unref(struct user *user);
 
 static inline struct slice
 user_name(const struct user *user)
@@ -68,9 +70,9 @@ MUST_CHECK bool user_rules_apply(struct user_rules *rules,
                                  struct user_refusal *ret_refusal);
 
 /* Applies the rule that begins at the word *at, and moves *at behind it. A long
- * selector or password takes several calls, with the same words: until then
- * USER_IN_PART. After the last rule, user_rules_settle() frees the indexes that
- * speed up many rules. */
+ * selector or password takes several calls with the same words: all but the
+ * last one return USER_IN_PART. After the last rule, user_rules_settle() frees
+ * the indexes that speed up many rules. */
 enum user_applied { USER_APPLIED, USER_IN_PART, USER_REFUSED };
 MUST_CHECK enum user_applied
 user_rules_apply_next(struct user_rules *rules, const struct slice *words,

@@ -12,8 +12,8 @@
 struct primary;
 
 /* Asks the owner for a snapshot when the first waiting replica has waited for
- * sync_delay_ms. If it takes over slots, asks at once, since no other replica
- * will ask for the same snapshot. */
+ * sync_delay_ms. If a peer waits to take over slots, asks at once, since no
+ * other one will need the same snapshot. */
 void primary_sync_ask(struct primary *primary, uint64_t now_ms);
 
 /* Facts about the snapshot that the owner was asked for. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Copies behind a mutex, and the acknowledgement times of the online replicas,
- * newest first, each an atomic. A reader may see old times beside new ones
- * while they are replaced: each was true a moment ago or is now.
+ * A mutex guards copies of the figures and of the list of replicas. The times
+ * at which online replicas acknowledged are atomics, the newest first. While
+ * loop 0 replaces these times, a reader may see old ones beside new ones.
  */
 #include "repl/status.h"
 
@@ -14,10 +14,10 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-enum { ONLINE_MAX = 1024 }; /* max-replicas is below */
+enum { ONLINE_MAX = 1024 }; /* above the maximum of max-replicas */
 
 struct status {
-    pthread_mutex_t mutex; /* guards what follows */
+    pthread_mutex_t mutex; /* guards the fields up to notes */
     struct status_figures figures;
     struct status_replica *replicas;
     size_t count, capacity;

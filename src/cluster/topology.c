@@ -53,7 +53,8 @@ is_id(struct slice text)
     return hex_is_digits(text, TOPOLOGY_ID_LEN);
 }
 
-/* Addresses and names go into replies and logs, so they have no other bytes. */
+/* Returns whether the text has only bytes that addresses and host names have.
+ * Replies and logs show it, so it must have no others. */
 static bool
 is_host(struct slice text)
 {
@@ -108,8 +109,8 @@ parse_port(struct slice text, unsigned *ret_port)
     return true;
 }
 
-/* Parses host:port[@cport][,hostname[,key=value...]]; an IPv6 host has no
- * brackets. */
+/* Parses host:port[@cport][,hostname[,key=value...]]; an IPv6 host may have
+ * brackets or not. */
 static bool
 parse_address(struct slice text, struct topology_node *node)
 {

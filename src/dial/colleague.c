@@ -29,7 +29,7 @@ enum {
 
 struct call {
     struct colleagues *owner;
-    struct call *next, *before; /* of all */
+    struct call *next, *before; /* in the list owner->calls */
     char *address;              /* host:port */
     struct link *link;          /* NULL: it has ended */
     struct answers *answers;
@@ -38,7 +38,8 @@ struct call {
     bool asks;           /* there is a question; else the link is idle */
     bool again;          /* the link was idle before: it may have just ended */
     uint64_t number;     /* of the question */
-    uint64_t until_ms;   /* when it fails, or, idle, is closed */
+    uint64_t until_ms;   /* when the question fails, or the idle link is
+                            closed */
     struct buf question; /* while it may be asked again */
     const char *failure; /* to be reported by the timer; NULL: none */
 };
@@ -284,7 +285,7 @@ dial_call(struct call *call, const char *host, unsigned port,
            link_send(call->link, command);
 }
 
-/* ---- all of them --------------------------------------------------------- */
+/* ---- all calls ----------------------------------------------------------- */
 
 static void
 on_timer(uv_timer_t *timer)
@@ -293,8 +294,8 @@ on_timer(uv_timer_t *timer)
     struct call *call = colleagues->calls;
     uint64_t now_ms = run_clock_ms();
 
-    while (call !=
-           NULL) { /* `done` may ask more, in front or over idle links */
+    /* `done` may ask more: it puts new calls at the front of the list. */
+    while (call != NULL) {
         struct call *next = call->next;
 
         if (call->failure != NULL || now_ms >= call->until_ms) {

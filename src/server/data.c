@@ -78,8 +78,8 @@ on_parks(void *ctx, enum persist_parks parks)
     replication_moved(server);
 }
 
-/* Returns whether the file is in dir; its directory may be another one by now.
- */
+/* Returns whether the path is one in dir. Compares only text, since dir may be
+ * a new directory by now. */
 static bool
 is_in_dir(const struct server *server, const char *path)
 {
@@ -89,7 +89,8 @@ is_in_dir(const struct server *server, const char *path)
     return strncmp(path, dir, len) == 0 && path[len] == '/';
 }
 
-/* Files of tbl/files.def that only dir has, and that are not persist's. */
+/* Writes the files again that were lost with dir (AGAIN_AT_ONCE in
+ * tbl/files.def), but not those that persist writes. */
 static void
 on_moved_in(void *ctx)
 {
@@ -107,8 +108,9 @@ on_moved_in(void *ctx)
     server->writes_conf_again = true;
 }
 
-/* Writes the files that say which slots this server holds. Before, a start must
- * not believe that it holds slots. */
+/* Writes the files that say which slots this server holds. They are not written
+ * earlier: as long as dir lacks the data, a server that starts from it must not
+ * believe that it holds slots. */
 static void
 on_refilled(void *ctx)
 {

@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "info/info_put.h"
+#include "info/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -247,7 +248,6 @@ expose_table(struct expose *expose)
 
 /* ---- labels and the end -------------------------------------------------- */
 
-/* A label value ends at a quote, and a backslash begins an escape. */
 void
 expose_more_label(struct expose *expose, const char *name, struct slice value)
 {
@@ -256,18 +256,7 @@ expose_more_label(struct expose *expose, const char *name, struct slice value)
     buf_append_slice(labels, slice_of(labels->len > 0 ? "," : ""));
     buf_append_slice(labels, slice_of(name));
     buf_append_slice(labels, slice_lit("=\""));
-    for (size_t i = 0; i < value.len; i++) {
-        unsigned char c = (unsigned char)value.data[i];
-
-        if (c == '"' || c == '\\') {
-            buf_append(labels, "\\", 1);
-            buf_append(labels, &c, 1);
-        } else if (c >= ' ' && c <= '~') {
-            buf_append(labels, &c, 1);
-        } else {
-            buf_printf(labels, "\\\\x%02x", c);
-        }
-    }
+    json_append_quoted(labels, value);
     buf_append(labels, "\"", 1);
     expose->text->failed = expose->text->failed || labels->failed;
 }

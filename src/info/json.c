@@ -61,21 +61,28 @@ json_number(struct json *json, const char *name, double value)
 }
 
 void
+json_append_quoted(struct buf *text, struct slice value)
+{
+    for (size_t i = 0; i < value.len; i++) {
+        unsigned char c = (unsigned char)value.data[i];
+
+        if (c == '"') {
+            buf_append(text, "\\\"", 2);
+        } else if (c == '\\') {
+            buf_append(text, "\\\\\\\\", 4);
+        } else if (c >= ' ' && c <= '~') {
+            buf_append(text, &c, 1);
+        } else {
+            buf_printf(text, "\\\\x%02x", c);
+        }
+    }
+}
+
+void
 json_text(struct json *json, const char *name, struct slice value)
 {
     begin_value(json, name);
     buf_append(json->text, "\"", 1);
-    for (size_t i = 0; i < value.len; i++) {
-        unsigned char c = (unsigned char)value.data[i];
-
-        if (c == '"' || c == '\\') {
-            buf_append(json->text, "\\", 1);
-            buf_append(json->text, &c, 1);
-        } else if (c >= ' ' && c <= '~') {
-            buf_append(json->text, &c, 1);
-        } else {
-            buf_printf(json->text, "\\\\x%02x", c);
-        }
-    }
+    json_append_quoted(json->text, value);
     buf_append(json->text, "\"", 1);
 }

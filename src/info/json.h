@@ -23,6 +23,10 @@ void json_null(struct json *json, const char *name);
 /* Writes a finite number with six significant digits. */
 void json_number(struct json *json, const char *name, double value);
 
-/* Writes any bytes as a string: printable ASCII as it is, and \xNN as four
- * characters for what is not, as redis-cli shows it. */
+/* Appends any bytes as a text for a reader, within the quotes of JSON, or of a
+ * label in an exposition of metrics: printable ASCII as it is, but two
+ * backslashes for one, and \xNN for all else. So no two texts look alike. */
+void json_append_quoted(struct buf *text, struct slice value);
+
+/* Writes such a text as a value. */
 void json_text(struct json *json, const char *name, struct slice value);

@@ -122,7 +122,7 @@ def test_metrics_by_filter_need_both_options(start_web):
         found = servers.wait_until(
             lambda: "bloomery_filter_error_rate{" in (text := site.ask().text) and text,
             20, "a filter that is looked at")
-        labels = '{db="0",filter="u\\"s\\\\xff\\\\",scaling="no"}'
+        labels = '{db="0",filter="u\\"s\\\\xff\\\\\\\\",scaling="no"}'
         assert "bloomery_filter_items%s 3\n" % labels in found
         assert "bloomery_filter_capacity%s 100\n" % labels in found
         assert 'filter="other"' not in found

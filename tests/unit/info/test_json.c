@@ -41,7 +41,19 @@ TEST(json_texts_may_be_any_bytes)
               (struct slice){ "a\"\\\n\0\x7f\xc3\xa4</script>", 17 });
     buf_append(&text, "", 1);
     assert_string_equal(
-        text.data, "\"a\\\"\\\\\\\\x0a\\\\x00\\\\x7f\\\\xc3\\\\xa4</script>"
+        text.data, "\"a\\\"\\\\\\\\\\\\x0a\\\\x00\\\\x7f\\\\xc3\\\\xa4</script>"
                    "\"");
     buf_free(&text);
+}
+
+TEST(no_two_texts_look_alike)
+{
+    struct buf byte = { 0 };
+    struct buf spelled = { 0 };
+
+    json_append_quoted(&byte, slice_lit("\x01"));
+    json_append_quoted(&spelled, slice_lit("\\x01"));
+    assert_false(slice_equal(buf_slice(&byte), buf_slice(&spelled)));
+    buf_free(&byte);
+    buf_free(&spelled);
 }

@@ -119,7 +119,7 @@ TEST(chosen_filters_have_metrics_with_labels_that_are_escaped)
     scrape_write(&rig->service, &chosen, false, &text);
     buf_append(&text, "", 1);
     has(text.data,
-        "bloomery_filter_items{db=\"0\",filter=\"a\\\"b\\\\\\\\x0a\","
+        "bloomery_filter_items{db=\"0\",filter=\"a\\\"b\\\\\\\\\\\\x0a\","
         "scaling=\"yes\"} 5\n");
     has(text.data,
         "bloomery_filter_capacity{db=\"3\",filter=\"k\",scaling=\"no\"} 8\n");

@@ -60,9 +60,12 @@ static bool delete (struct sweep *sweep, const struct key *key,
         return false;
     }
     inject_select(sweep->inject, key->db);
+    if (!inject_run(sweep->inject, buf_slice(&sweep->commands), ret_reason,
+                    reason_size)) {
+        return false;
+    }
     sweep->deleted++;
-    return inject_run(sweep->inject, buf_slice(&sweep->commands), ret_reason,
-                      reason_size);
+    return true;
 }
 
 bool

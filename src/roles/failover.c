@@ -64,8 +64,8 @@ refuse_failover(char *ret_reason, size_t size, const char *text)
     return false;
 }
 
-/* Leaves a wish for loop 0. False: there is one already, which only an abort
- * replaces. */
+/* Leaves a wish for loop 0. False: there is a failover already, or none that
+ * an abort could end. */
 static bool
 leave_wish(struct replication *r, enum failover_wish wish,
            const struct failover *wanted)
@@ -74,10 +74,11 @@ leave_wish(struct replication *r, enum failover_wish wish,
     bool left;
 
     pthread_mutex_lock(&shared->mutex);
-    left = shared->wish == FAILOVER_NO_WISH || wish == FAILOVER_ABORT;
+    left = shared->failover_asked == (wish == FAILOVER_ABORT);
     if (left) {
         shared->wish = wish;
         shared->wanted = *wanted;
+        shared->failover_asked = true;
     }
     pthread_mutex_unlock(&shared->mutex);
     if (left) {
@@ -110,17 +111,8 @@ bool
 failover_abort(void *ctx)
 {
     static const struct failover none;
-    struct replication *r = ctx;
-    struct status_figures figures;
-    bool wished;
 
-    (void)status_get(r->loop0->service->status, &figures, NULL, 0);
-    /* Loop 0 may not have seen the wish yet. */
-    pthread_mutex_lock(&r->shared.mutex);
-    wished = r->shared.wish == FAILOVER_BEGIN;
-    pthread_mutex_unlock(&r->shared.mutex);
-    return (wished || figures.failover != STATUS_NO_FAILOVER) &&
-           leave_wish(r, FAILOVER_ABORT, &none);
+    return leave_wish(ctx, FAILOVER_ABORT, &none);
 }
 
 /* ---- loop 0 -------------------------------------------------------------- */
@@ -155,6 +147,10 @@ end_failover(struct replication *r, const char *error)
     }
     (void)snprintf(r->failover.error, sizeof(r->failover.error), "%s", error);
     r->failover.state = STATUS_NO_FAILOVER;
+    pthread_mutex_lock(&r->shared.mutex);
+    r->shared.failover_asked = false;
+    r->shared.wish = FAILOVER_NO_WISH; /* an abort that came too late */
+    pthread_mutex_unlock(&r->shared.mutex);
     show_state(r);
     pause_writes(r, false);
 }
@@ -176,7 +172,7 @@ abort_failover(struct replication *r)
 {
     if (r->failover.state == STATUS_FAILOVER_RUNS) {
         fall_back(r, "called off");
-    } else if (r->failover.state == STATUS_FAILOVER_WAITS) {
+    } else { /* it waits, or has not begun */
         end_failover(r, "called off");
     }
 }
@@ -195,8 +191,8 @@ fulfil_wish(struct replication *r)
     pthread_mutex_unlock(&shared->mutex);
     if (wish == FAILOVER_ABORT) {
         abort_failover(r);
-    } else if (wish == FAILOVER_BEGIN &&
-               r->failover.state == STATUS_NO_FAILOVER) {
+    } else if (wish == FAILOVER_BEGIN) {
+        CHECK(r->failover.state == STATUS_NO_FAILOVER);
         r->failover = wanted;
         pause_writes(r, true);
         show_state(r);

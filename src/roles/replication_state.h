@@ -127,6 +127,7 @@ struct replication_shared {
 
     pthread_mutex_t mutex; /* guards what follows; a leaf */
     struct primary_ask ask;
+    bool failover_asked; /* from a client's OK until the failover has ended */
     enum failover_wish wish;
     struct failover wanted; /* FAILOVER_BEGIN */
     size_t chain_count;

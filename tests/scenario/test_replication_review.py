@@ -235,6 +235,42 @@ def test_a_failover_does_not_change_the_pause_of_a_client(group):
         proxy.flow.set()
 
 
+def test_a_failover_can_be_aborted_from_its_ok_on(group):
+    """Also while loop 0 begins it. An abort ends the failover before it, never
+    the one behind it, which waits and is shown."""
+    primary, replica = group.node("--threads", 3), group.node()
+    proxy = group.proxy(primary)
+    add(primary, "k")
+    follow(replica, proxy)
+    wait_even(primary, replica)
+    wait_until(lambda: "state=online" in info(primary).get("slave0", ""))
+    proxy.flow.clear()          # no failover can end well
+    add(primary, "y")
+
+    def state():
+        return info(primary)["master_failover_state"]
+
+    with primary.conn() as one, primary.conn() as other:
+        for _ in range(100):
+            for conn in (one, other):
+                conn.send(resp.command("FAILOVER"))
+            got = sorted(str(conn.read()) for conn in (one, other))
+            assert got == ["ERR FAILOVER already in progress.", "b'OK'"]
+            assert one.call("FAILOVER", "ABORT") == b"OK"
+            wait_until(lambda: other.call("FAILOVER") == b"OK", 30,
+                       "the abort is over")
+            assert one.call("FAILOVER", "ABORT") == b"OK"
+            wait_until(lambda: state() == "no-failover")
+        assert one.call("FAILOVER") == b"OK"
+        assert str(other.call("FAILOVER")) == "ERR FAILOVER already in progress."
+        wait_until(lambda: state() == "waiting-for-sync")
+        assert one.call("FAILOVER", "ABORT") == b"OK"
+        wait_until(lambda: state() == "no-failover")
+        got = one.call("FAILOVER", "ABORT")
+        assert str(got) == "ERR No failover in progress."
+    proxy.flow.set()
+
+
 def test_a_replica_without_a_port_is_no_target_of_a_failover(group, tmp_path):
     """The primary would follow its port 0, which no role file can name."""
     primary = group.node()

@@ -10,15 +10,15 @@
 #include "cluster/holdings.h"
 
 struct slot_tally {
-    uint64_t epoch; /* epoch + 1 at which it is held; 0: it is not */
+    uint64_t epoch; /* epoch + 1 at which the slot is held; 0: not held */
     uint64_t filters, items;
 };
 
 /* A server that has something of the slots. */
 struct candidate {
     struct candidate *next;
-    char node[TOPOLOGY_ID_LEN + 1]; /* the node beside which it stands */
-    struct slot_set has;            /* slots that it holds, or has filters of */
+    char node[TOPOLOGY_ID_LEN + 1]; /* the node beside the server */
+    struct slot_set has; /* slots that the server holds or has filters of */
     struct slot_set chosen;
     struct slot_tally slot[CLUSTER_SLOTS];
 };
@@ -43,7 +43,8 @@ struct candidate *candidates_find(struct candidate *first, const char *node);
  * there are several, the one with the most items. NULL: there is none. */
 struct candidate *candidates_copy(struct candidate *first, unsigned slot);
 
-/* Some slots of a candidate: of one epoch, and all chosen or all not. */
+/* Some slots of a candidate. They have one epoch, and are either all chosen or
+ * all not chosen. */
 struct candidate_row {
     const char *node;
     struct slot_set set;
@@ -52,7 +53,7 @@ struct candidate_row {
     bool chosen;
 };
 
-/* Takes the next row of a candidate from *left, which was its `has` at first.
- * False: there is none. */
+/* Takes the next row of a candidate from *left. Begin with the candidate's
+ * `has`. False: there are no more rows. */
 bool candidate_next_row(const struct candidate *candidate,
                         struct slot_set *left, struct candidate_row *ret_row);

@@ -51,8 +51,8 @@ enter(struct sidecar *sidecar, enum claim_state state, uint64_t now_ms)
         [CLAIM_KEEPS] = 1 << CLAIM_NONE,
     };
     struct claim *claim = &sidecar->claim;
-    /* A claim that PULLS drains without a fence of its own when the source has
-     * no keys any more. */
+    /* From PULLS, a claim enters DRAINS directly when the source has no keys
+     * any more. */
     bool holds = state == CLAIM_ASKS || state == CLAIM_FENCES ||
                  (state == CLAIM_DRAINS && claim->state == CLAIM_PULLS);
 
@@ -86,7 +86,8 @@ ask_source(struct sidecar *sidecar, enum sidecar_question question)
                      .chosen = claim->chosen });
 }
 
-/* Writes that the slots are held, as soon as the disk has what that means. */
+/* Writes the file that says that the slots are held, once their data is on the
+ * disk. */
 static void
 write_claim(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -97,8 +98,8 @@ write_claim(struct sidecar *sidecar, uint64_t now_ms)
     }
 }
 
-/* Notes on the disk that the slots are held. Until it is there, no other daemon
- * may take them for held by us. */
+/* Notes on the disk that the slots are held. Other daemons must not see them as
+ * held by us before that note is on the disk. */
 static void
 keep_holdings(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -132,9 +133,9 @@ claim_follow_epoch(struct sidecar *sidecar, bool gained)
     }
 }
 
-/* Ends a claim whose slots are on the disk: holds them, and serves those which
- * nobody claimed since. If our node's epoch has risen by itself, a survey
- * decides. */
+/* Ends a claim whose slots are on the disk: holds them, and serves those that
+ * no other daemon has claimed since. A survey decides about slots above whose
+ * epoch our node's has risen. */
 static void
 kept(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -162,8 +163,7 @@ kept(struct sidecar *sidecar, uint64_t now_ms)
     sidecar_serve(sidecar, &set);
 }
 
-/* Takes slots out of the claim, since our node still owns them but they are not
- * on their way to us any more. */
+/* Takes slots that our node owns out of the claim. */
 static void
 leave_claim(struct sidecar *sidecar, const struct slot_set *left)
 {
@@ -172,7 +172,7 @@ leave_claim(struct sidecar *sidecar, const struct slot_set *left)
     }
 }
 
-/* Adds slots of which another daemon may have newer data than we. */
+/* Adds the slots of which another daemon may have newer data. */
 static void
 add_outdated(const struct sidecar *sidecar, struct slot_set *set)
 {
@@ -201,8 +201,7 @@ lead(struct sidecar *sidecar, uint64_t now_ms)
     keep_holdings(sidecar, now_ms);
 }
 
-/* Gives the claim up. The slots are still wanted; another source must be found.
- */
+/* Gives up the claim. Its slots are still wanted, from another source. */
 static void
 fail_claim(struct sidecar *sidecar, const char *reason, uint64_t now_ms)
 {
@@ -248,8 +247,8 @@ fenced(struct sidecar *sidecar, const struct sidecar_answer *answer,
     }
 }
 
-/* Returns whether this state has lasted for as long as a daemon may be silent.
- */
+/* Returns whether the claim's present state has lasted longer than the lease of
+ * a silent daemon. */
 static bool
 is_patient(const struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -273,15 +272,16 @@ answered_fence(struct sidecar *sidecar, const struct sidecar_answer *answer,
         survey_hurry(sidecar);
     } else if (answer->kind == SIDECAR_SILENT && claim->state == CLAIM_FENCES &&
                !is_patient(sidecar, now_ms)) {
-        claim->silent_ms = now_ms; /* the source may have stopped; a new copy
-                                      would take long, so ask it again */
+        claim->silent_ms = now_ms; /* ask again: the source may have stopped
+                                      serving, and a new copy would take long */
     } else {
         sidecar->hooks.pull_cancel(sidecar->hooks.ctx);
         fail_claim(sidecar, answer->reason, now_ms);
     }
 }
 
-/* Handles the answer of a source that was asked again, since its link broke. */
+/* Handles the answer of a source that was asked again because the link to it
+ * broke. */
 static void
 answered_again(struct sidecar *sidecar, const struct sidecar_answer *answer,
                uint64_t now_ms)
@@ -294,8 +294,8 @@ answered_again(struct sidecar *sidecar, const struct sidecar_answer *answer,
     }
 }
 
-/* Fetches the slots. The disk is to have the intention before the source is
- * fenced: a server whose disk is full would not serve them. */
+/* Fetches the slots. The disk gets a note of the claim before the source is
+ * fenced: if our disk is full, we could not serve the slots. */
 static void
 pull(struct sidecar *sidecar)
 {
@@ -306,8 +306,8 @@ pull(struct sidecar *sidecar)
                         sidecar_claimed(sidecar));
 }
 
-/* Handles that the source had no keys. Keys that are here belong to an earlier
- * copy. */
+/* Handles that the source was fenced and had no keys. Keys that are here belong
+ * to an earlier copy; a pull removes them. */
 static void
 fenced_empty(struct sidecar *sidecar, const struct sidecar_answer *answer,
              uint64_t now_ms)
@@ -420,7 +420,8 @@ claim_drop(struct sidecar *sidecar, const struct slot_set *claimed,
         claim->hand_off) {
         return;
     }
-    /* The source was asked for all of them, or a pull fetches them. */
+    /* All slots of the claim leave it: the source was asked for all of them, or
+     * a pull fetches all. */
     claim_cancel(sidecar);
     if (claim->copied) {
         sidecar_give_leave(sidecar, claimed, now_ms);
@@ -429,7 +430,7 @@ claim_drop(struct sidecar *sidecar, const struct slot_set *claimed,
 
 /* ---- beginning ----------------------------------------------------------- */
 
-/* Begins a claim. Nothing of the one before counts any more. */
+/* Begins a claim, which keeps nothing of the one before. */
 static void
 begin_claim(struct sidecar *sidecar, const char *source)
 {
@@ -493,7 +494,8 @@ claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms)
     ask_source(sidecar, SIDECAR_ASK_HAND_OFF);
 }
 
-/* Looks at all wanted slots, and begins with the first source. */
+/* Decides about all wanted slots. Begins a claim for those of the first slot's
+ * source. */
 static void
 pick(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -537,9 +539,8 @@ pick(struct sidecar *sidecar, uint64_t now_ms)
     }
 }
 
-/* Returns whether our log has reached the place where the source has stopped.
- * If our history is another one, it is a later one, which includes the source's
- * log. */
+/* Returns whether our log has the source's history and has reached the position
+ * where the source stopped. */
 static bool
 has_drained(const struct sidecar *sidecar)
 {
@@ -551,8 +552,9 @@ has_drained(const struct sidecar *sidecar)
            position >= sidecar->claim.position;
 }
 
-/* Returns whether our copy has all. If another node has owned the slots since,
- * its daemon may have later data, and serve it until its lease has ended. */
+/* Returns whether our copy is complete, or we have waited for long enough. If
+ * another node has owned the slots in between, its daemon may have later data:
+ * then a survey must show that it does not. */
 static bool
 may_lead(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -564,9 +566,9 @@ may_lead(struct sidecar *sidecar, uint64_t now_ms)
              survey_is_clear(sidecar, claim->round, sidecar_claimed(sidecar))));
 }
 
-/* Leads without the daemon that we followed when it has been silent for long
- * enough. If it answers before that, it is fenced: it may have a lease. If its
- * node is not in the cluster any more, no survey asks it. */
+/* Leads without the daemon that we followed when that daemon has been silent
+ * for long enough. If it answers earlier, we fence it, since it may have a
+ * lease. No survey asks it if its node is not in the cluster any more. */
 static void
 wait_for_source(struct sidecar *sidecar, uint64_t now_ms)
 {

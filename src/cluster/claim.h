@@ -24,12 +24,12 @@ void claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms);
 /* Returns whether such a hand-off is under way. */
 bool claim_is_hand_off(const struct sidecar *sidecar);
 
-/* Notes that our node no longer owns the slots `lost`. claimed: the slots of
- * the claim until now. */
+/* Notes that our node no longer owns the slots `lost`. claimed: the slots that
+ * the claim had before. */
 void claim_drop(struct sidecar *sidecar, const struct slot_set *claimed,
                 const struct slot_set *lost, uint64_t now_ms);
 void claim_cancel(struct sidecar *sidecar);
 
-/* Looks whether our node's epoch has risen since the disk gets what is claimed.
- * gained: our node has new slots, which tells why. */
+/* Checks whether our node's epoch has risen while the claim waits for the disk
+ * (KEEPS). gained: our node has new slots, which explains the rise. */
 void claim_follow_epoch(struct sidecar *sidecar, bool gained);

@@ -5,8 +5,8 @@
 #include "cluster/sidecar_force.h"
 #include "cluster/survey.h"
 
-/* Decides by what the survey found. A silent daemon may have newer data than
- * those that answered, and serve it until its lease has ended. */
+/* Decides by the result of the survey. A silent daemon may have newer data than
+ * the daemons that answered, and may serve it until its lease has ended. */
 static enum want
 decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
@@ -41,7 +41,8 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
     if ((holder->copy || (ours && own->copied[slot] != 0) ||
          !sidecar->survey.complete) &&
         !patient) {
-        return WANT_WAITS; /* a silent daemon may serve it, with a lease */
+        return WANT_WAITS; /* a silent daemon may have a lease and serve the
+                              slot */
     }
     if (sidecar_force_chooses(sidecar, slot, &ours, &from) && !patient) {
         return WANT_WAITS;

@@ -3,16 +3,17 @@
  * What is to be done about a slot that our node owns and that is not served:
  *
  * - We hold it at our node's epoch, were not fenced, and know of no claim at a
- *   higher one: nobody else can have owned it since. It is served at once.
- * - The node that owned it before is known: its daemon is asked, which saves a
+ *   higher epoch. Then no other node can have owned it since: we serve it at
+ *   once.
+ * - The node that owned it before is known. Its daemon is asked, which saves a
  *   survey.
- * - Else a survey that began later tells. Its best holder is asked, if that is
- *   newer than what we hold; if not, ours is the newest, and is served. A copy
- *   is only taken when its original has been silent for long.
- * - Nobody holds it. If nobody ever has, as all daemons say, it is new and
- *   empty.
- * - Else, or if a daemon is silent that may have newer data, the slot is
- *   missing: the operator decides, or that daemon comes back.
+ * - Otherwise a survey that begins after the slot was wanted decides. If a
+ *   daemon holds newer data than we, that daemon is asked; if not, we serve our
+ *   data. A copy is taken only when its original has been silent for long.
+ * - The survey finds no holder. If all daemons say that there has never been
+ *   one, the slot is new and empty.
+ * - There was a holder, or a daemon that may have newer data is silent. Then
+ * the slot is missing until the operator decides, or that daemon comes back.
  */
 #pragma once
 
@@ -20,5 +21,6 @@
 
 enum want { WANT_WAITS, WANT_SERVE, WANT_KEEP, WANT_CLAIM, WANT_MISSING };
 
-/* Decides about one slot. For WANT_CLAIM its source is set. */
+/* Decides about one slot. For WANT_CLAIM, the source of the slot is
+ * set. */
 enum want claim_decide(struct sidecar *sidecar, unsigned slot, uint64_t now_ms);

@@ -17,8 +17,9 @@ struct cluster {
     /* The time of CLOCK_BOOTTIME from which on the server serves no slot,
      * unless the neighbour answers again. 0: it does not serve. */
     _Atomic uint64_t lease_until_ns;
-    /* The time of CLOCK_BOOTTIME from which on it serves no LEAVING slot: half
-     * of a lease after the first look that showed the loss of one of them. */
+    /* The time of CLOCK_BOOTTIME from which on the server serves no LEAVING
+     * slot: half of a lease after the poll that first showed that our node has
+     * lost one of them. */
     _Atomic uint64_t leaving_until_ns;
 
     /* Figures for INFO; loop 0 stores them. */

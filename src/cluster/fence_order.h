@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A request for a fence by another daemon, or a command of an operator, on its
- * way from the loop of its connection to loop 0 by its mailbox, and back, since
- * only loop 0 may touch the sidecar. Both loops have the order until each has
- * called fence_order_drop(). The asking loop reads the answer once `done` is
- * set; loop 0 owns all other fields until then.
+ * A request for a fence by another daemon, or a command of an operator. Only
+ * loop 0 may touch the sidecar, so the connection's loop posts the order to
+ * loop 0's mailbox and waits for the answer. Both loops use the order until
+ * each has called fence_order_drop(). The asking loop reads the answer once
+ * `done` is set; loop 0 owns all other fields until then.
  */
 #pragma once
 
@@ -34,7 +34,8 @@ struct fence_order {
     struct candidate *candidates;
 };
 
-/* Returns a copy of the question, with two users. NULL without memory. */
+/* Returns an order with a copy of the question, and with two users. NULL: no
+ * memory. */
 struct fence_order *fence_order_new(const struct sidecar_ask *ask);
 
 /* Takes one user of a struct fence_order away; the last one frees it. NULL is

@@ -64,7 +64,7 @@ holdings_clear(struct holdings *holdings)
     holdings->follows[0] = holdings->history[0] = '\0';
 }
 
-/* Compares with itself, one byte on. */
+/* Compares the bytes with themselves, shifted by one byte. */
 static bool
 is_zero(const void *data, size_t size)
 {
@@ -146,8 +146,8 @@ id_or_dash(const char *id)
     return id[0] != '\0' ? id : "-";
 }
 
-/* Appends all lines behind the first, and behind `data`. The text begins at
- * `begin`. */
+/* Appends the lines after the first one and after `data`. The text begins at
+ * offset `begin` of the buffer. */
 static void
 write_lines(const struct holdings *holdings, size_t begin, struct buf *out)
 {
@@ -184,7 +184,8 @@ holdings_write_file(const struct holdings *holdings, struct buf *out)
     size_t begin = out->len;
 
     if (holdings->data[0][0] == '\0') {
-        holdings_write(holdings, out); /* a line of data names a history */
+        /* Without a history there is no line `data`. */
+        holdings_write(holdings, out);
         return;
     }
     buf_printf(out, FIRST_LINE_OF_FILE "\ndata %" PRIu64, holdings->from);
@@ -198,7 +199,7 @@ holdings_write_file(const struct holdings *holdings, struct buf *out)
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* Reads a line of a word and an id. */
+/* Reads a line that consists of a name and an id. */
 static bool
 take_id(struct slice *text, const char *name, char ret_id[TOPOLOGY_ID_LEN + 1])
 {
@@ -255,7 +256,8 @@ take_data(struct slice *text, struct holdings *holdings)
     return count > 0;
 }
 
-/* Reads a line of a table. *least: where its range may begin, by table. */
+/* Reads a line `held`, `known` or `copied`. least: for each of them, the first
+ * slot that its next range may begin with. */
 static bool
 take_range(struct slice *text, struct holdings *holdings, unsigned least[3])
 {

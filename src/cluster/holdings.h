@@ -20,10 +20,10 @@
 enum { HOLDINGS_DATA_MAX = 8 };
 
 struct holdings {
-    char node[TOPOLOGY_ID_LEN + 1]; /* beside which the daemon stands; "": none
-                                       yet */
-    /* "": the daemon leads, and the data is its own. Else the daemon beside
-     * this node has the data, and here is a copy. */
+    /* The node beside which the daemon runs; "": none yet. */
+    char node[TOPOLOGY_ID_LEN + 1];
+    /* "": the daemon leads, and the data is its own. Otherwise the data is a
+     * copy of that of the daemon beside this node. */
     char follows[TOPOLOGY_ID_LEN + 1];
     /* For a copy: the history of its log. Data with another history is no
      * longer this copy. */
@@ -48,20 +48,19 @@ struct holdings {
     uint64_t from;
 };
 
-/* Sets that these slots are held at this epoch + 1, or no longer (0), and that
- * they are no copies. */
+/* Sets that these slots are held at this epoch + 1 (0: no longer held), and
+ * that they are no copies. */
 void holdings_set(struct holdings *holdings, const struct slot_set *set,
                   uint64_t epoch_plus_1);
 
-/* Sets that nothing is held, and that it is no copy. */
+/* Sets that no slot is held, and that the daemon leads. */
 void holdings_clear(struct holdings *holdings);
 
-/* Raises `known` to what is held here and to what `other` knows. Returns
- * whether anything has changed. */
+/* Raises the epochs `known` to those at which `other` holds the slots, or knows
+ * them as held. Returns whether anything has changed. */
 bool holdings_learn(struct holdings *holdings, const struct holdings *other);
 
-/* Returns whether both are the same for other servers: their replies have the
- * same text. */
+/* Returns whether both have the same text in replies to other servers. */
 bool holdings_equal(const struct holdings *one, const struct holdings *other);
 
 /* Collects the slots that are held. */

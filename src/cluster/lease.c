@@ -16,8 +16,8 @@ lease_length_of(uint64_t node_timeout_ms)
     return (lease_ms < LEASE_MAX_MS ? lease_ms : LEASE_MAX_MS) * MS;
 }
 
-/* Returns whether this answer ends a silence. Within the length of a lease,
- * other nodes cannot have replaced the neighbour. */
+/* Returns whether this answer ends a silence. A pause shorter than a lease is
+ * no silence: other nodes cannot have replaced the neighbour meanwhile. */
 static bool
 ends_silence(const struct lease *lease, uint64_t sent_ns, uint64_t heard_ns)
 {

@@ -16,10 +16,10 @@
 #include <stdint.h>
 
 struct lease {        /* begins with zeros, except poll_ns and length_ns */
-    uint64_t poll_ns; /* time between two looks; an answer that comes later ends
+    uint64_t poll_ns; /* time between two polls; an answer that took longer ends
                          a silence */
     uint64_t length_ns;     /* length of a lease */
-    uint64_t until_ns;      /* 0: it serves nothing */
+    uint64_t until_ns;      /* end of the lease; 0: the server serves nothing */
     uint64_t renew_from_ns; /* questions sent earlier renew nothing */
     uint64_t heard_ns;      /* the last answer; 0: none on this connection */
 };

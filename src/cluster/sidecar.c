@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Every event changes what is known, and ends with settle_changes(), which does
- * what follows for the role, the slots and the claim, and for what commands
- * see.
+ * Every event notes what has changed, and then calls settle_changes(). That
+ * function adapts the role, the slots, the claim, and what commands see.
  */
 #include "cluster/sidecar.h"
 
@@ -68,9 +67,9 @@ sidecar_set_options(struct sidecar *sidecar,
 
 /* ---- slots --------------------------------------------------------------- */
 
-/* Compares the owners with those of the last poll. The daemon of the former
- * owner of a slot is asked for it first. Returns whether our node has gained
- * slots. */
+/* Compares the owners of all slots with those of the last poll. A slot that our
+ * node has gained is first asked for at the former owner's daemon. Returns
+ * whether our node has gained slots. */
 static bool
 follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
 {
@@ -105,8 +104,8 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
             sidecar_give_lose(sidecar, slot, owner, leased, now_ms);
         } else if (owner != self && last == PEER_NONE &&
                    sidecar->own->held[slot] != 0) {
-            /* Our node lost it before we started. Its owner's daemon may be
-             * fetching it, and send clients here. */
+            /* Our node lost the slot before we started. Its new owner's daemon
+             * may be fetching it, and send clients here. */
             sidecar_give_lose(sidecar, slot, owner, leased, now_ms);
         } else if (owner != self && owner != last && owner != at->comer) {
             (void)sidecar_give_pass(sidecar, slot, now_ms);
@@ -123,10 +122,10 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
     return gained;
 }
 
-/* The epoch of our node may rise while it keeps its slots: it has gained
- * others, with a new epoch. Or it was replaced and promoted again between two
- * polls, if it was cut off from the others: then another daemon may have newer
- * data, and a survey has to tell. */
+/* Handles that our node's epoch may have risen while it kept its slots. Either
+ * it has gained other slots, with a new epoch. Or it was cut off, replaced, and
+ * promoted again between two polls. Then another daemon may have newer data,
+ * and a survey must decide. */
 static void
 follow_epoch(struct sidecar *sidecar, bool gained, uint64_t now_ms)
 {
@@ -174,7 +173,7 @@ follow(struct sidecar *sidecar, const char *leader)
     sidecar->hooks.follow(sidecar->hooks.ctx, sidecar_node(sidecar)->primary);
 }
 
-/* Leads without having had anything to take over. */
+/* Leads at once, since we hold no copy of slots that our node owns. */
 static void
 lead_at_once(struct sidecar *sidecar)
 {
@@ -232,7 +231,7 @@ write_changes(struct sidecar *sidecar)
     }
 }
 
-/* Does what follows from the changes. */
+/* Does all that follows from an event. */
 static void
 settle_changes(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -258,9 +257,9 @@ settle_changes(struct sidecar *sidecar, uint64_t now_ms)
     }
 }
 
-/* Checks the id of our node. If it has changed, this is another node: then our
- * data counts as a copy of that of the old node's daemon, which we do not
- * follow. */
+/* Checks the id of our node. If it has changed, this is another node. Then our
+ * data counts as a copy of another daemon's data, without a daemon to follow.
+ */
 static void
 check_identity(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -358,7 +357,8 @@ sidecar_answered(struct sidecar *sidecar, uint64_t number,
         claim_answered(sidecar, answer, now_ms);
     } else if (!sidecar_copy_answered(sidecar, number, answer) &&
                !sidecar_come_answered(sidecar, number, answer)) {
-        (void)survey_answered(sidecar, number, answer); /* or it is too late */
+        /* If it is no answer to the survey either, it comes too late. */
+        (void)survey_answered(sidecar, number, answer);
     }
     settle_changes(sidecar, now_ms);
 }
@@ -421,7 +421,7 @@ sidecar_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
         sidecar_give_fence(sidecar, ask, leased, empty, ret_granted, now_ms);
 
     if (sidecar->changed && sidecar->topology != NULL) {
-        sidecar_show(sidecar); /* before the answer leaves */
+        sidecar_show(sidecar); /* before the answer is sent */
     }
     if (answer.kind == SIDECAR_FENCED) {
         answer.ticket = sidecar_keep(sidecar);

@@ -41,8 +41,8 @@ void sidecar_set_options(struct sidecar *sidecar,
 void sidecar_polled(struct sidecar *sidecar, const struct topology *topology,
                     bool leased, uint64_t now_ms);
 
-/* Says whether our data is older than a replica's (roles/grace.h): while it is,
- * our slots count as missing. */
+/* Notes whether our data is older than a replica's (roles/grace.h). While it
+ * is, our slots count as missing. */
 void sidecar_set_behind(struct sidecar *sidecar, bool behind);
 
 /* Handles the end of the lease: other daemons may have served our slots
@@ -58,8 +58,8 @@ bool sidecar_rests(const struct sidecar *sidecar);
 
 void sidecar_answered(struct sidecar *sidecar, uint64_t number,
                       const struct sidecar_answer *answer, uint64_t now_ms);
-/* Handles a message on the link to our leader: it holds this at the present
- * place of our log. */
+/* Handles a message on the link to our leader. It says what the leader held at
+ * the present end of our log. */
 void sidecar_told(struct sidecar *sidecar, const struct holdings *holdings,
                   uint64_t now_ms);
 void sidecar_pull_is_near(struct sidecar *sidecar, uint64_t now_ms);
@@ -70,13 +70,14 @@ void sidecar_pull_broke(struct sidecar *sidecar, uint64_t now_ms);
 void sidecar_pull_ended(struct sidecar *sidecar, bool good, const char *reason,
                         uint64_t now_ms);
 
-/* Publishes once more, because publishing has failed, or its options have
- * changed. */
+/* Publishes the slots' states again, because publishing failed or its options
+ * have changed. */
 void sidecar_refresh(struct sidecar *sidecar);
 
 /* ---- requests of other daemons and of operators -------------------------- */
 
-/* Returns what we hold, and claim at present. Borrowed until the next event. */
+/* Returns what we hold, and what we are claiming now. Borrowed until the next
+ * event. */
 const struct holdings *sidecar_holdings(struct sidecar *sidecar);
 
 /* Answers the question of another daemon whose node owns these slots now, at
@@ -100,22 +101,22 @@ bool sidecar_may_force(const struct sidecar *sidecar,
 
 /* Executes such a declaration: the slots are served with the data that there
  * is, as soon as a survey has ended and the file says that we hold them.
- * sidecar_may_force must be true. candidates: what all servers that have
- * answered have, with this one; `chosen` is set in each. The data with the
- * highest epoch is taken; or, if later data was lost, a copy with more items
- * that nobody holds. from: the node whose server's data is taken instead; "":
- * none. False: that server has no data of the slots; nothing has changed, and
+ * sidecar_may_force must be true. candidates: what this server and all that
+ * have answered have; sets `chosen` in each. The data with the highest epoch is
+ * taken; or, if later data was lost, a copy with more items that nobody holds.
+ * from: if not "", the data of the server beside this node is taken instead.
+ * False: that server has no data of the slots; nothing has changed, and
  * ret_reason says why. */
 struct candidate;
 bool sidecar_force_serve(struct sidecar *sidecar, const struct slot_set *set,
                          const char *from, struct candidate *candidates,
                          char *ret_reason, size_t size);
 
-/* Let slots go for an operator, which no other server takes over. There are two
- * steps, so that no command changes the slots while the caller saves their
- * filters. sidecar_let_go() returns false, with a reason, if it is impossible;
- * the caller passes its *ret_exported to sidecar_let_go_end(). That forgets the
- * slots, or, if they were not saved, serves them as before. */
+/* Forget slots that no other server takes over, by order of an operator. There
+ * are two steps, so that no command changes the slots while the caller saves
+ * their filters. sidecar_let_go() returns false, with a reason, if it is
+ * impossible; the caller passes its *ret_exported to sidecar_let_go_end(). That
+ * forgets the slots, or, if they were not saved, serves them as before. */
 bool sidecar_let_go(struct sidecar *sidecar, const struct slot_set *set,
                     struct slot_set *ret_exported, char *ret_reason,
                     size_t size);
@@ -124,8 +125,9 @@ void sidecar_let_go_end(struct sidecar *sidecar, const struct slot_set *set,
                         uint64_t now_ms);
 
 /* Returns whether a full synchronization from our leader may replace the data
- * here. history: that of its log now. A leader that has come back without its
- * data first takes it from us. If this returns false, try again later. */
+ * here. history: the present history of the leader's log. A leader that has
+ * come back without its data first takes it from us. If this returns false, try
+ * again later. */
 bool sidecar_may_copy(struct sidecar *sidecar, const char *history,
                       uint64_t now_ms);
 

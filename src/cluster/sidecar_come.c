@@ -4,9 +4,9 @@
 #include "cluster/sidecar_show.h"
 #include "cluster/sidecar_times.h"
 
-/* Collects the slots that are found at one daemon, which served them last, and
- * that it was not asked for in this round. A source that a survey has found may
- * not be the newest. */
+/* Collects slots of one source, the daemon that served them last, for which it
+ * was not asked in this round. Slots whose source a survey has found are left
+ * out: that source may not have the newest data. */
 static void
 collect(struct sidecar *sidecar, struct slot_set *ret_set)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Slots that move one after another wait until the slots before them are
- * claimed. We tell their source at once that we will come for them: so it goes
- * on serving them to clients that we redirect with ASK, and no client has to
- * wait. We tell it again a few times a second, since it may restart meanwhile.
+ * claimed. We tell their source at once that we will come for them: then the
+ * source goes on serving them to clients that we redirect with ASK, and no
+ * client has to wait. We tell the source again a few times a second, since it
+ * may have restarted.
  */
 #pragma once
 
@@ -13,9 +14,9 @@
  * wait for the present claim. */
 void sidecar_come_tick(struct sidecar *sidecar, uint64_t now_ms);
 
-/* The link to the claim's source broke, so that server may have started again,
- * and not know any more that we will come. Commands on the slots that it was
- * to serve wait here, and it is asked once more. */
+/* Handles that the link to the claim's source broke: the source may have
+ * restarted and no longer know that we will come. Commands on the slots that it
+ * was to serve wait here until it is told again. */
 void sidecar_come_source_broke(struct sidecar *sidecar);
 
 /* Handles an answer to such a question. False: it answers another question. */

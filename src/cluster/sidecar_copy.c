@@ -27,8 +27,8 @@ is_told(const struct sidecar *sidecar)
            sidecar->hooks.is_told(sidecar->hooks.ctx);
 }
 
-/* Keeps what the leader has told over this link, since it does not tell it
- * twice. */
+/* Keeps an offer that the leader has sent over the present link: the leader
+ * does not send it twice. */
 void
 sidecar_copy_reset(struct sidecar *sidecar)
 {
@@ -108,8 +108,8 @@ sidecar_copy_answered(struct sidecar *sidecar, uint64_t number,
     sidecar->offer_number = 0;
     if (answer->kind != SIDECAR_HOLDS || answer->holdings->follows[0] != '\0' ||
         !sidecar->hooks.is_linked(sidecar->hooks.ctx) || is_told(sidecar)) {
-        return true; /* the leader is not there, does not lead yet (it may
-                        follow us), or has told since */
+        return true; /* the leader is unreachable, does not lead yet (it may
+                        follow us), or has told us over the link meanwhile */
     }
     offer = set_offer(sidecar, answer->holdings, false);
     memcpy(offer->history, answer->history, sizeof(offer->history));
@@ -117,7 +117,7 @@ sidecar_copy_answered(struct sidecar *sidecar, uint64_t number,
     return true;
 }
 
-/* Holds what the leader held at this place, and no more. */
+/* Holds exactly what the leader held at the position of the offer. */
 static void
 take_offer(struct sidecar *sidecar, const struct sidecar_offer *offer)
 {
@@ -126,7 +126,8 @@ take_offer(struct sidecar *sidecar, const struct sidecar_offer *offer)
     const uint64_t *held = offer->holdings->held;
     struct slot_set set;
 
-    /* Few epochs have many slots each. */
+    /* The slots are handled by epoch: there are few epochs, with many slots
+     * each. */
     for (unsigned first = 0; first < CLUSTER_SLOTS; first++) {
         if (held[first] == own->held[first]) {
             continue;
@@ -140,7 +141,7 @@ take_offer(struct sidecar *sidecar, const struct sidecar_offer *offer)
         sidecar_hold(sidecar, &set, held[first], offer->position);
     }
     memcpy(own->copied, offer->holdings->copied, sizeof(own->copied));
-    /* What was given away is here again, as a copy that nobody was given. */
+    /* Slots that we gave away are here again, as part of this copy. */
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         sidecar->slots[slot].given_ms = sidecar->slots[slot].given_epoch = 0;
     }
@@ -164,8 +165,7 @@ is_usable(const struct sidecar *sidecar)
             strcmp(offer->holdings->node, sidecar->leader) == 0);
 }
 
-/* If our copy has reached the place of the offer, it holds what the leader held
- * there. A slot that the leader no longer holds is dropped here at once. */
+/* Takes the offer once our copy has reached its position. */
 static void
 compare_offer(struct sidecar *sidecar)
 {

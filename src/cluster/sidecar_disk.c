@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A server that journals serves a slot that it has claimed when its disk has
- * the data, and the file says so. A server without a journal serves it at once
- * and requests a snapshot, since its users do not expect more; the file
- * follows.
+ * the data, and the file says so. A server without a journal serves it at once,
+ * since its users do not expect more. It requests a snapshot, and writes the
+ * file when that is done.
  *
- * Positions grow along a log, and each slot has the one from which our data is
- * what we hold. Each start and each promotion gives the log another name
- * (journal/history.h), and a start may find any of the last ones: the file has
- * them all, and the name of the snapshot.
+ * Each slot has a position: once our log has reached it, our data is what we
+ * hold. Each start and each promotion gives the log another history
+ * (journal/history.h), and a start may find data of any of the last ones. So
+ * the file names them all, and the snapshot's.
  */
 #include "cluster/sidecar_disk.h"
 
@@ -19,7 +19,7 @@
 
 /* ---- what is held -------------------------------------------------------- */
 
-/* Moves what the disk has to `kept`. */
+/* Moves the slots whose data is on the disk from `loose` to `kept`. */
 static void
 note_stored(struct sidecar *sidecar)
 {
@@ -84,14 +84,14 @@ sidecar_disk_loose(const struct sidecar *sidecar)
 
 /* ---- the start ----------------------------------------------------------- */
 
-/* Returns whether the data is that of the file. */
+/* Returns whether the data in dir is what the file describes. */
 static bool
 is_of_file(const struct sidecar *sidecar)
 {
     const struct holdings *own = sidecar->own;
 
     if (own->data[0][0] == '\0') {
-        return true; /* of 1.0.0, which did not say */
+        return true; /* a file of 1.0.0 does not describe the data */
     }
     for (int i = 0; i < HOLDINGS_DATA_MAX && own->data[i][0] != '\0'; i++) {
         if (sidecar->hooks.has(sidecar->hooks.ctx, own->data[i], own->from)) {
@@ -142,7 +142,8 @@ sidecar_disk_check(struct sidecar *sidecar)
 
 /* ---- the disk ------------------------------------------------------------ */
 
-/* Notes what the file has: only then other daemons see it. */
+/* Notes that the file was written. Only then other daemons see the new slots as
+ * held. */
 static void
 note_written(struct sidecar *sidecar)
 {
@@ -154,8 +155,8 @@ note_written(struct sidecar *sidecar)
     }
 }
 
-/* Requests that the disk gets the data. The file does not say what a copy holds
- * before it is on the disk. For a copy without a journal, nothing is saved. */
+/* Requests that the data is stored on the disk. A copy on a server without a
+ * journal is not stored. */
 static void
 ask_for_disk(struct sidecar *sidecar, bool journals, uint64_t now_ms)
 {
@@ -169,8 +170,8 @@ ask_for_disk(struct sidecar *sidecar, bool journals, uint64_t now_ms)
     }
 }
 
-/* Handles that our log continues from another place: then nothing that was held
- * is here. For copies, sidecar_copy_check does this. */
+/* Handles that other data has replaced ours: then nothing that was held is
+ * here. For copies, sidecar_copy_check does this. */
 static void
 check_history(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -197,7 +198,7 @@ sidecar_disk_tick(struct sidecar *sidecar, uint64_t now_ms)
     memcpy(sidecar->live, disk.history, sizeof(sidecar->live));
     if (strcmp(disk.history, sidecar->own->data[0]) != 0 ||
         strcmp(disk.snapshot, sidecar->snapshot) != 0) {
-        sidecar->dirty = true; /* the file has to name them */
+        sidecar->dirty = true; /* the file must name the new histories */
     }
     if (disk.stored != sidecar->stored) {
         sidecar->stored = disk.stored;
@@ -209,8 +210,9 @@ sidecar_disk_tick(struct sidecar *sidecar, uint64_t now_ms)
 
 /* ---- the file ------------------------------------------------------------ */
 
-/* Writes the histories: the present one, those before it, and that of the
- * snapshot, which comes last, so that it is never pushed out. */
+/* Sets the histories that the file names: the present one, earlier ones, and
+ * that of the snapshot. The snapshot's comes last, so that earlier ones cannot
+ * push it out. */
 static void
 name_data(struct sidecar *sidecar)
 {
@@ -236,8 +238,8 @@ name_data(struct sidecar *sidecar)
     }
 }
 
-/* Returns whether a slot of a claim is what we held before: a survey has found
- * nothing newer. */
+/* Returns whether the claim only keeps data of this slot that we held before,
+ * because a survey has found nothing newer. */
 static bool
 is_held_on(const struct sidecar *sidecar, unsigned slot)
 {
@@ -295,7 +297,7 @@ write_claim(const struct sidecar *sidecar, struct holdings *file)
     if (stored && file->from < claim->here) {
         file->from = claim->here;
     }
-    if (claim->hand_off && !stored) { /* a copy, as far as the disk knows */
+    if (claim->hand_off && !stored) { /* on the disk the data is still a copy */
         memcpy(file->follows, claim->source, sizeof(file->follows));
         memcpy(file->history, claim->was, sizeof(file->history));
     }

@@ -12,19 +12,21 @@
 
 struct sidecar;
 
-/* Compares the data with the file, once, before everything else. */
+/* Compares the data with the file. Does so once; call it before all other
+ * functions. */
 void sidecar_disk_check(struct sidecar *sidecar);
 
-/* Set that slots are held at this epoch + 1 from now on, or no longer (0).
+/* Set that slots are held at this epoch + 1 from now on (0: no longer held).
  * Their data is here once our log has reached this position.
- * sidecar_hold_same(): the data is that which was held before. */
+ * sidecar_hold_same() keeps the slots' positions, since their data stays the
+ * same. */
 void sidecar_hold(struct sidecar *sidecar, const struct slot_set *set,
                   uint64_t epoch_plus_1, uint64_t position);
 void sidecar_hold_same(struct sidecar *sidecar, const struct slot_set *set,
                        uint64_t epoch_plus_1);
 void sidecar_hold_nothing(struct sidecar *sidecar);
 
-/* Sets that the slots of the claim are held: the file says so now. */
+/* Sets that the slots of the claim are held. Call it when the file says so. */
 void sidecar_hold_claim(struct sidecar *sidecar);
 
 /* Notes what has reached the disk, and requests that the rest is stored. */

@@ -4,7 +4,8 @@
 #include "base/log.h"
 #include "cluster/survey.h"
 
-/* Returns the epoch + 1 below which the slot's holder gives it to nobody. */
+/* Returns the epoch + 1 that a claim needs at least: the slot's holder refuses
+ * a lower one. */
 static uint64_t
 asked_of(const struct sidecar *sidecar, unsigned slot)
 {

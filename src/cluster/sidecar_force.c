@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The decision of an operator is valid until the slot is served, or is not ours
- * any more. A survey that begins later must end first: another node may own the
- * slot by now, and its daemon may claim it. The decision does not shorten the
- * time for which a silent daemon may have a lease: the claim goes on as with
- * sidecar-missing-slot empty.
+ * any more. The slot is served only after a survey that begins later: another
+ * node may own the slot by now, and its daemon may claim it. The decision does
+ * not shorten the wait for the lease of a silent daemon. The claim goes on as
+ * with "sidecar-missing-slot empty".
  */
 #include "cluster/sidecar_force.h"
 
@@ -22,7 +22,7 @@ sidecar_is_forced(const struct sidecar *sidecar, unsigned slot)
     return sidecar->options.missing_empty || sidecar->slots[slot].forced;
 }
 
-/* Writes why the slot is not missing. False: it is. */
+/* Returns whether the slot is not missing, and writes why. */
 static bool
 refuse_slot(const struct sidecar *sidecar, unsigned slot, char *ret_reason,
             size_t size)
@@ -70,8 +70,8 @@ sidecar_force_check(const struct sidecar *sidecar, const struct slot_set *set,
     return true;
 }
 
-/* Writes why the slots cannot be taken from this node's server. False: they
- * can. */
+/* Returns whether the slots cannot be taken from the server beside node `from`,
+ * and writes why. */
 static bool
 refuse_source(const struct sidecar *sidecar, const struct slot_set *set,
               const char *from, struct candidate *candidates, char *ret_reason,
@@ -96,8 +96,8 @@ refuse_source(const struct sidecar *sidecar, const struct slot_set *set,
     return false;
 }
 
-/* Returns the peer whose data has the highest epoch. If there are several,
- * chooses as a survey does. */
+/* Returns the peer whose data of the slot has the highest epoch. If there are
+ * several, chooses as a survey does. */
 static uint16_t
 highest_of(struct sidecar *sidecar, unsigned slot)
 {
@@ -107,9 +107,9 @@ highest_of(struct sidecar *sidecar, unsigned slot)
 }
 
 /* Returns the peer that has a copy of later data than any server holds, or
- * PEER_NONE. A replica may have the data of a lost primary without knowing that
- * it holds it. It has more items than the data that is held, so it is no
- * incomplete copy of that data. */
+ * PEER_NONE. A replica may have the data of a lost primary without holding the
+ * slot. If its copy has more items than the data that is held, the copy is not
+ * merely an incomplete copy of that data. */
 static uint16_t
 later_copy(struct sidecar *sidecar, unsigned slot, struct candidate *candidates)
 {

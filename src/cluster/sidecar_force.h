@@ -9,7 +9,7 @@
 
 struct candidate;
 
-/* Do what sidecar_may_force and sidecar_force_serve (sidecar.h) do. */
+/* Implement sidecar_may_force and sidecar_force_serve (sidecar.h). */
 bool sidecar_force_check(const struct sidecar *sidecar,
                          const struct slot_set *set, bool leased,
                          char *ret_reason, size_t size);
@@ -17,13 +17,13 @@ bool sidecar_force(struct sidecar *sidecar, const struct slot_set *set,
                    const char *from, struct candidate *candidates,
                    char *ret_reason, size_t size);
 
-/* Returns whether a missing slot is to be served with the data that there is.
- */
+/* Returns whether a missing slot is to be served with the data that can be
+ * found. */
 bool sidecar_is_forced(const struct sidecar *sidecar, unsigned slot);
 
-/* Returns whether an operator has chosen the data for the slot, and which data:
- * ours (*ret_ours), or that of a peer (*ret_from). False if the newest data has
- * come back. */
+/* Returns whether an operator has chosen the data for the slot, and whose: ours
+ * (*ret_ours) or a peer's (*ret_from). False if the newest data has come back.
+ */
 bool sidecar_force_chooses(const struct sidecar *sidecar, unsigned slot,
                            bool *ret_ours, uint16_t *ret_from);
 

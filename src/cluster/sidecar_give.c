@@ -21,8 +21,8 @@ is_being_given(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 
 /* ---- slots whose owner's daemon has not come ----------------------------- */
 
-/* The former owner may have taken the slot without asking us, and the daemon of
- * the new owner may not know yet that it owns the slot. */
+/* The former owner may have taken the slot without asking us. And the daemon of
+ * the new owner may not know yet that its node owns the slot. */
 bool
 sidecar_give_pass(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
@@ -78,8 +78,8 @@ sidecar_give_lose(struct sidecar *sidecar, unsigned slot, uint16_t owner,
     }
 }
 
-/* Notes that the daemon beside this node has come for the slots. NULL: no
- * daemon has to come. */
+/* Notes that the daemon beside this node has come for the slots. NULL: forgets
+ * which daemon came. */
 static void
 came(struct sidecar *sidecar, const struct slot_set *set, const char *node)
 {
@@ -89,7 +89,7 @@ came(struct sidecar *sidecar, const struct slot_set *set, const char *node)
     }
 }
 
-/* Ends our part in these slots, unless our node owns them. */
+/* Lets the slots that our node does not own enter AWAY. */
 static void
 leave(struct sidecar *sidecar, const struct slot_set *set)
 {
@@ -100,10 +100,10 @@ leave(struct sidecar *sidecar, const struct slot_set *set)
     }
 }
 
-/* Returns whether the owner's daemon cannot send clients back: it is not there,
- * or another one has had the slot since. No daemon comes for a slot that was
- * never held here, or that another daemon has fenced: then commands wait until
- * the owner's daemon must have noticed. */
+/* Returns whether clients may be redirected to the owner's daemon, because it
+ * will not send them back: it has had time to notice, or is silent, or another
+ * daemon has claimed the slot since. For a slot that was never held here, or
+ * that another daemon has fenced, no daemon comes, so the wait is shorter. */
 static bool
 is_settled(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
@@ -121,8 +121,7 @@ is_settled(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
             sidecar->peers[owner].silent);
 }
 
-/* Ends the LEAVING phase of slots whose time is over. Their owner's daemon may
- * know already that it owns them, so it is asked. */
+/* Ends the LEAVING phase of slots whose time is over. */
 static void
 end_leaving(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -143,7 +142,7 @@ end_leaving(struct sidecar *sidecar, uint64_t now_ms)
     sidecar->leaving_until_ms = first_ms;
 }
 
-/* Ends the waiting of the slots in this phase that are settled. */
+/* Ends the wait of those slots in this phase that are settled. */
 static void
 settle(struct sidecar *sidecar, enum slot_phase phase, uint64_t now_ms)
 {
@@ -192,7 +191,7 @@ is_latest(const struct sidecar *sidecar, unsigned slot, uint64_t epoch)
            (epoch == 0 || epoch == held);
 }
 
-/* Returns whether another node than this one owns the slot, with a higher epoch
+/* Returns whether a node other than this one owns the slot, at a higher epoch
  * than that in the question. */
 static bool
 has_later_owner(const struct sidecar *sidecar, const struct sidecar_ask *ask,
@@ -205,7 +204,7 @@ has_later_owner(const struct sidecar *sidecar, const struct sidecar_ask *ask,
            topology->nodes[owner].epoch > ask->epoch;
 }
 
-/* Returns why this slot is not given away, NULL: it is. */
+/* Returns why this slot is not given away; NULL: it is given away. */
 static const char *
 refuse_slot(const struct sidecar *sidecar, const struct sidecar_ask *ask,
             int node, unsigned slot, uint64_t now_ms)
@@ -242,8 +241,8 @@ refuse_slot(const struct sidecar *sidecar, const struct sidecar_ask *ask,
     return NULL;
 }
 
-/* Returns why the slots are not given away. A replica that takes over gets what
- * it can. */
+/* Returns why the slots are not given away; NULL: they are. A replica that
+ * takes over gets those that can be given (*granted). */
 static const char *
 grant(const struct sidecar *sidecar, const struct sidecar_ask *ask,
       struct slot_set *granted, uint64_t now_ms)
@@ -296,7 +295,8 @@ fence(struct sidecar *sidecar, const struct slot_set *set,
     sidecar->changed = true;
 }
 
-/* Serves slots to clients that the daemon beside this node sends here. */
+/* Lets clients use the slots here that the daemon beside this node redirects
+ * with ASK. */
 static void
 export_slots(struct sidecar *sidecar, const struct slot_set *set,
              const char *node)
@@ -346,7 +346,7 @@ sidecar_give_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
     return answer;
 }
 
-/* Holds these slots no more. Their keys go later. */
+/* Stops holding these slots. Their keys are deleted later. */
 static void
 forget_slots(struct sidecar *sidecar, const struct slot_set *set,
              uint64_t now_ms)
@@ -371,7 +371,7 @@ sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
     struct slot_set set;
 
     if (sidecar->forget_round == sidecar->survey.rounds) {
-        return; /* rule 4 has seen this survey */
+        return; /* done for this survey */
     }
     sidecar->forget_round = sidecar->survey.rounds;
     memset(&set, 0, sizeof(set));
@@ -390,8 +390,8 @@ sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
                slot_set_count(&set));
 }
 
-/* Returns whether the owner's daemon holds the slot at the epoch of our copy,
- * which it has fetched since. */
+/* Returns whether the owner's daemon has fetched our copy of the slot, and
+ * holds it. */
 static bool
 is_fetched(const struct sidecar *sidecar, unsigned slot)
 {
@@ -408,7 +408,7 @@ sidecar_give_outdate(struct sidecar *sidecar, uint64_t now_ms)
     struct holdings *own = sidecar->own;
 
     if (sidecar->forget_round == sidecar->survey.rounds) {
-        return; /* it has seen this survey */
+        return; /* done for this survey */
     }
     sidecar->forget_round = sidecar->survey.rounds;
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
@@ -417,7 +417,7 @@ sidecar_give_outdate(struct sidecar *sidecar, uint64_t now_ms)
             continue;
         }
         if (is_fetched(sidecar, slot)) {
-            own->copied[slot] = 1; /* no copy is shorter */
+            own->copied[slot] = 1; /* every other copy counts as longer */
             sidecar->dirty = true;
         } else if (is_being_given(sidecar, slot, now_ms)) {
             survey_hurry(sidecar);
@@ -524,8 +524,8 @@ sidecar_give_reset(struct sidecar *sidecar)
     sidecar->forgets_at_ms = 0;
 }
 
-/* Deletes the keys when the file says that the slots are not held, and replicas
- * know it. */
+/* Deletes the keys once the file says that the slots are not held, and replicas
+ * have had time to learn it. */
 void
 sidecar_give_drop(struct sidecar *sidecar, uint64_t now_ms)
 {

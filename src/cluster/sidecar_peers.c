@@ -27,11 +27,12 @@ sidecar_peers_fini(struct sidecar *sidecar)
 static void
 index_peer(struct sidecar *sidecar, struct sidecar_peer *peer)
 {
-    /* A node of the map is small, as what mem_alloc gives. */
+    /* The entry in the map is small; mem_alloc would abort for lack of memory,
+     * too. */
     CHECK(map_put(&sidecar->peers_by_id, slice_of(peer->id), peer));
 }
 
-/* Makes room for one more; the others move. */
+/* Makes room for more peers. The existing ones move in memory. */
 static void
 grow_peers(struct sidecar *sidecar)
 {

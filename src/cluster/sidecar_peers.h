@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The daemons beside the nodes of the cluster. Each has an index, by which
- * slots, holders and comers name it. Nodes may come and go for ever: the index
- * of a node that has left is used again once nothing refers to it.
+ * slots refer to it. Nodes may come and go for ever: the index of a node that
+ * has left is used again once nothing refers to it.
  */
 #pragma once
 

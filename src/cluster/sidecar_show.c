@@ -5,9 +5,10 @@
 #include "cluster/sidecar_peers.h"
 #include "cluster/view.h"
 
-/* Returns the node to ask for the slots that are being pulled;
- * TOPOLOGY_NOBODY: none are, or it is gone, or commands wait: what an old
- * source acknowledged would be lost if the newer one came back. */
+/* Returns the node to which ASK redirects for the slots that are being pulled.
+ * TOPOLOGY_NOBODY: no slots are, the node is gone, or commands must wait. They
+ * wait for a source with old data: changes that it acknowledged would be lost
+ * if newer data was found. */
 static uint16_t
 source_of_pull(const struct sidecar *sidecar)
 {
@@ -32,7 +33,8 @@ state_of_owned(const struct sidecar *sidecar, unsigned slot, bool pulls)
         return sidecar->behind ? SLOT_MISSING : SLOT_SERVED;
     case PHASE_MISSING:
         return SLOT_MISSING;
-    case PHASE_CLAIMED: /* source: it was not fenced meanwhile */
+    case PHASE_CLAIMED: /* without a source, the slot was fenced here meanwhile
+                         */
         return pulls && at->source != PEER_NONE ? SLOT_PULLED : SLOT_HELD;
     case PHASE_FOUND:
         return at->source_serves ? SLOT_PULLED : SLOT_HELD;
@@ -74,8 +76,8 @@ show_owned(struct sidecar *sidecar)
     }
 }
 
-/* Shows the slots of the leader, of which a replica serves its copy to readers.
- */
+/* Shows the leader's slots as served, since a replica serves its copy of them
+ * to readers. */
 static void
 show_copies(struct sidecar *sidecar)
 {
@@ -102,7 +104,7 @@ show(struct sidecar *sidecar, enum slot_phase phase, enum slot_state state,
     }
 }
 
-/* Slots that another node owns, and whose data is here. */
+/* Shows the slots that another node owns and whose data is here. */
 static void
 show_given(struct sidecar *sidecar)
 {

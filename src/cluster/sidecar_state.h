@@ -23,10 +23,10 @@ enum { PEER_NONE = UINT16_MAX };
 
 /* The daemon beside another node, or the entry of our own node. */
 struct sidecar_peer {
-    char id[TOPOLOGY_ID_LEN + 1]; /* "": the place is free */
+    char id[TOPOLOGY_ID_LEN + 1]; /* "": the entry is free */
     uint16_t next_free;           /* PEER_NONE: none */
-    uint64_t number; /* number of its question in the present survey; 0: none,
-                        or it was answered */
+    uint64_t number; /* number of the open question to it in the present survey;
+                        0: none */
     bool silent;     /* it did not answer the last question */
     bool same;       /* it has answered SAME in the present round */
     bool plain;      /* its version does not know SAME */
@@ -37,12 +37,12 @@ struct sidecar_peer {
 /* The holder of a slot, as the last survey found it. */
 struct sidecar_holder {
     uint64_t epoch; /* epoch + 1; 0: nobody holds it */
-    uint64_t known; /* holdings.known when the round ended */
+    uint64_t known; /* our holdings' `known` when the round ended */
     uint16_t peer;
     bool copy;         /* the holder is a replica */
     uint64_t position; /* where the replica's log ends */
-    bool ours;         /* that log is ours up to there: we have all of it */
-    bool claimed;      /* a daemon is claiming it, and may hold it soon */
+    bool ours;         /* our log includes that log up to `position` */
+    bool claimed;      /* a daemon is claiming the slot, and may hold it soon */
     bool rises; /* `known` has risen since the last round: another daemon may
                    have claimed and held the slot between two answers */
 };
@@ -54,45 +54,48 @@ struct sidecar_holder {
  */
 struct sidecar_survey {
     uint64_t next_ms, since_ms;
-    uint64_t found_ms;     /* when the round of `found` began */
+    uint64_t found_ms;     /* when the round began whose result is `found` */
     uint64_t first_number; /* number of the round's first question */
     uint16_t *asked;       /* [asked_room] the peers that were asked */
     size_t asked_count, asked_room;
-    unsigned open;     /* questions without an answer; 0: no round runs */
+    unsigned open;     /* number of open questions; 0: no round runs */
     unsigned silent;   /* silent daemons in this round */
-    unsigned vain;     /* rounds without news while a slot is wanted */
+    unsigned vain;     /* rounds in a row without news while a slot is wanted */
     bool asks_same;    /* this round asks only for changes */
     bool differs;      /* a daemon has reported a change */
-    size_t same;       /* how many have reported none */
-    uint64_t began_of; /* `topologies` when the round began */
-    uint64_t full_of;  /* `topologies` when the last complete round began */
+    size_t same;       /* how many daemons have reported no change */
+    uint64_t began_of; /* value of `topologies` when the round began */
+    uint64_t full_of;  /* value of `topologies` when the last round without SAME
+                          answers began */
     uint64_t rounds;   /* rounds that have ended */
     struct sidecar_holder *fresh; /* [CLUSTER_SLOTS], of the present round */
     struct sidecar_holder *found; /* [CLUSTER_SLOTS], of the last round */
     bool complete;                /* no daemon was silent in the last round */
-    bool other_silent; /* in this round other daemons are silent than before */
+    bool other_silent; /* a daemon has fallen silent in this round, or is no
+                          longer silent */
 };
 
-/* Slots on their way to us, those of the phase CLAIMED, from one source:
+/* A claim: the slots of the phase CLAIMED, on their way to us from one source:
  *
- *   NONE   -> FENCES  we were promoted: the daemon that we followed is fenced
+ *   NONE   -> FENCES  our node was promoted: the daemon that we followed is
+ *                     fenced
  *          -> ASKS    another daemon holds slots that we want
- *          -> PULLS   likewise, and they are copied already
  *          -> KEEPS   what we hold is the newest
- *   ASKS   -> KEEPS   there were no keys, and it is fenced
- *          -> DRAINS  likewise, but there are old keys here, which a pull
- *                     replaces by nothing
- *          -> PULLS   there are keys, which are fetched meanwhile
- *   PULLS  -> FENCES  nearly all has arrived, and our disk knows of the claim
- *          -> DRAINS  its link broke, and the source has no keys any more
+ *   ASKS   -> KEEPS   the source is fenced, and had no keys
+ *          -> DRAINS  the same, but old keys are here, which an empty pull
+ *                     removes
+ *          -> PULLS   the source has keys, which we copy
+ *   PULLS  -> FENCES  nearly all keys are here, and our disk knows of the claim
+ *          -> DRAINS  the link broke, and the source has no keys any more
  *   FENCES -> DRAINS  the source has stopped; its last changes arrive
- *          -> WAITS   it is silent: its lease runs out
- *   DRAINS -> KEEPS
- *   WAITS  -> FENCES  it answers again
- *          -> KEEPS   it does not
- *   KEEPS  -> NONE    our disk has them and says that we hold them, or we have
- *                     no journal: they are served
- *   any    -> NONE    it failed, or the slots are not ours any more
+ *          -> WAITS   in a hand-off the source is silent or refuses: wait until
+ *                     its lease has ended
+ *   DRAINS -> KEEPS   all changes are here
+ *   WAITS  -> FENCES  the source is not silent any more
+ *          -> KEEPS   it was silent for long enough
+ *   KEEPS  -> NONE    our disk has the data and says that we hold it, or we
+ * have no journal: the slots are served any    -> NONE    the claim failed, or
+ * the slots are not ours any more
  */
 enum claim_state {
     CLAIM_NONE,
@@ -106,44 +109,48 @@ enum claim_state {
 
 struct claim {
     enum claim_state state;
-    bool hand_off;  /* the source is the daemon that we followed */
+    bool hand_off;  /* our node was promoted: the source is the daemon that we
+                       followed */
     bool surveyed;  /* as in struct sidecar_ask */
     bool chosen;    /* an operator has chosen the source */
     uint64_t known; /* as in struct sidecar_ask */
-    uint64_t least; /* if surveyed: the lowest epoch + 1 at which it holds one
-                       of the slots */
-    bool copy;      /* the source follows another daemon, and serves no slot */
-    bool old; /* the source has an older state than there was, or may have been:
-                 if the newer one comes back, that takes over */
-    bool refused; /* the daemon that we followed has refused */
-    bool passed;  /* since then slots were owned by another node than that
-                     daemon's */
-    bool near;    /* PULLS has nearly all; its fence waits for our disk */
-    bool copied;  /* it had nearly all once, so keys of the slots are here */
-    bool broke;   /* the link of PULLS broke: the source may have restarted */
-    bool risen; /* in KEEPS our node's epoch has risen, and it gained nothing */
+    uint64_t least; /* if surveyed: the lowest epoch + 1 at which the source
+                       holds one of the slots */
+    bool copy; /* the data of the source is a copy, which it does not serve */
+    bool old;  /* newer data than that of the source may exist, and replaces it
+                  if it is found */
+    bool refused; /* hand_off: the source has refused */
+    bool passed;  /* hand_off: a slot was owned by a third node in between */
+    bool near;    /* PULLS has nearly all data; the fence waits for our disk */
+    bool copied;  /* nearly all data has arrived once, so keys of the slots are
+                     here */
+    bool broke;   /* PULLS: the link broke, so the source may have restarted */
+    bool risen; /* KEEPS: our node's epoch has risen although it gained no slots
+                 */
     char source[TOPOLOGY_ID_LEN + 1];
     uint64_t number;    /* number of the question; 0: it is answered */
-    uint64_t silent_ms; /* since when FENCES has no answer */
+    uint64_t silent_ms; /* FENCES: when the source was last silent */
     uint64_t intention; /* the ticket of the text that names the claim */
-    uint64_t ticket;    /* of the text on its way to the disk; 0: none yet */
-    uint64_t epoch;     /* epoch + 1 at which we will hold the slots */
-    uint64_t raised;    /* the same, if it is above our node's; else 0 */
-    uint64_t since_ms;  /* since when it is in this state */
-    uint64_t held_ms;   /* when commands on the slots began to wait */
-    uint64_t round;     /* for WAITS, and for DRAINS if `passed`: a later survey
-                           must end */
+    uint64_t ticket; /* KEEPS: the ticket of the text that says that we hold the
+                        slots; 0: none yet */
+    uint64_t epoch;  /* epoch + 1 at which we will hold the slots */
+    uint64_t raised; /* the epoch + 1 for the slots if our node's is too low;
+                        else 0 */
+    uint64_t since_ms; /* since when it is in this state */
+    uint64_t held_ms;  /* when commands on the slots began to wait */
+    uint64_t round;    /* WAITS, and DRAINS if `passed`: a survey after this one
+                          must end */
     uint64_t not_until; /* when the next claim may begin, after a failed one */
-    char history[HISTORY_ID_CHARS + 1]; /* where the source has stopped */
+    char history[HISTORY_ID_CHARS + 1]; /* where the source stopped */
     uint64_t position;
-    uint64_t here;                  /* KEEPS: up to here our log has all */
-    char was[HISTORY_ID_CHARS + 1]; /* copy that a hand-off makes ours */
+    uint64_t here;                  /* KEEPS: our log has all data up to here */
+    char was[HISTORY_ID_CHARS + 1]; /* hand_off: the history of our copy */
 };
 
 /* A leader's holdings, and the place of its log that our copy must reach. */
 struct sidecar_offer {
     struct holdings *holdings; /* NULL: none */
-    bool told;  /* told over the link; holdings->node says whose */
+    bool told;  /* it came over the link; holdings->node says from whom */
     bool taken; /* we hold these slots now */
     char history[HISTORY_ID_CHARS + 1];
     uint64_t position;
@@ -152,16 +159,17 @@ struct sidecar_offer {
 /* A slot. Peers are given by index; PEER_NONE: there is none. */
 struct sidecar_slot {
     uint8_t phase; /* enum slot_phase; only sidecar_enter() writes it */
-    bool newest;   /* our data is that which was last served, as far as we know;
-                      it follows from the phases: sidecar_enter() */
-    bool surveyed; /* a survey has found its source */
-    bool forced;   /* if missing, serve what there is */
-    bool fenced; /* by rule 3; a fence at the epoch at which it is held does not
-                    raise `known` */
+    bool newest;   /* our data is the newest as far as we know; sidecar_enter()
+                      sets it by the phase */
+    bool surveyed; /* a survey has found the source */
+    bool forced; /* an operator has ordered: if missing, serve the data that can
+                    be found */
+    bool fenced; /* it was fenced (rule 3); `known` may not show it, if the
+                    fence had the epoch at which we hold the slot */
     bool source_serves; /* in FOUND: the source serves clients that we redirect
                            with ASK */
-    bool given; /* in CLAIMED: it was fenced here since, so it will not be
-                   served */
+    bool given; /* in CLAIMED: another daemon has fenced it here since, so it
+                   will not be served */
     uint16_t owner_before; /* its owner at the last poll */
     uint16_t source;       /* of a wanted slot; PEER_NONE: find one */
     uint16_t comer;        /* the daemon that has come for it */
@@ -171,12 +179,13 @@ struct sidecar_slot {
     uint64_t wanted_round; /* survey.rounds when the slot became wanted: a later
                               round must end */
     uint64_t wanted_ms;    /* when it became wanted */
-    uint64_t lost_ms;      /* since when it awaits its owner's daemon */
+    uint64_t lost_ms;      /* since when it waits for its owner's daemon */
     uint64_t fenced_ms; /* when it was fenced; 0: our node has lost it since */
-    uint64_t given_ms;  /* when it was fenced; 0: never, or it is here again */
+    uint64_t given_ms;  /* when we gave it away by a fence; 0: never, or it is
+                           here again */
     uint64_t given_epoch; /* epoch + 1 of that fence; 0: as given_ms */
-    uint64_t judged;      /* own->known when it was served */
-    uint64_t since;       /* log position that has our data */
+    uint64_t judged;      /* own->known of it when we began to serve it */
+    uint64_t since;       /* our log has its data up to this position */
 };
 
 /* Tells sources that we will come for their slots (sidecar_come.h). */
@@ -232,8 +241,8 @@ struct sidecar {
     /* The slots of each phase; those that our node owns; and those of these
      * that are served. Only sidecar_enter() writes them, as slots[].phase. */
     struct slot_set in[SLOT_PHASES], owned, served;
-    struct slot_set fallen; /* part of MISSING: their holder's epoch is higher
-                               than that of our node, which owns them */
+    struct slot_set fallen; /* the missing slots whose holder's epoch is higher
+                               than our node's */
     uint64_t leaving_until_ms; /* when the first LEAVING slot ends; 0: none */
     uint64_t await_round;      /* the survey that decides whether to go on */
     uint64_t forget_round;     /* survey.rounds that rule 4 has seen */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cluster/sidecar_times.h"
 
-/* After this time, a survey that began after an event has heard all daemons:
- * the survey under way ends, and the next one follows soon. */
+/* The time from an event to the end of the next survey that began after it: the
+ * survey under way ends, and the next one follows soon. */
 enum { NEXT_SURVEY_MS = SURVEY_SOON_MS + 2 * SIDECAR_ANSWER_MS };
 
 bool
@@ -11,13 +11,14 @@ sidecar_times_are_good(const struct sidecar_options *options)
     /* leaving_ms is half of a lease. A silent owner's lease has to end before
      * a slot is served without having fenced it. */
     return 2 * options->leaving_ms <= options->silence_ms &&
-           /* Commands on a lost slot wait after it was served, not before. */
+           /* A lost slot is first served on, and then its commands wait. */
            options->leaving_ms < options->await_ms &&
            /* A survey sees the claim before another daemon gets the slot, and
             * before the one that was fenced wants it back. */
            NEXT_SURVEY_MS < options->giving_ms &&
            options->giving_ms < options->fence_ms &&
-           /* Copies hold a forgotten slot no more when its keys go. */
+           /* When a forgotten slot's keys are deleted, no copy holds it any
+            * more. */
            COPY_ASK_MS + SIDECAR_ANSWER_MS < options->forget_ms &&
            NEXT_SURVEY_MS < options->empty_ms;
 }

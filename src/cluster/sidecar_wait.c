@@ -9,8 +9,7 @@
 
 #include <stdio.h>
 
-/* Returns whether our data is a copy of that of the owner's daemon, which does
- * not need it. */
+/* Returns whether our data is a copy of the data of the owner's daemon. */
 static bool
 is_copy_of(const struct sidecar *sidecar, uint16_t owner)
 {
@@ -36,8 +35,8 @@ sidecar_is_taken(const struct sidecar *sidecar, unsigned slot)
             sidecar->survey.rounds > sidecar->slots[slot].wanted_round);
 }
 
-/* Returns whether the server that we should copy is the one that we copy
- * already, and, by the last survey, it has the data of our copy. */
+/* Returns whether we already copy the server that we should copy, and that
+ * server, by the last survey, holds the slot at least at our epoch. */
 static bool
 is_at_leader(const struct sidecar *sidecar, const char *leader, unsigned slot)
 {
@@ -65,9 +64,10 @@ say_waiting(const struct sidecar *sidecar, const char *leader, uint64_t now_ms)
              (unsigned long long)((now_ms - sidecar->waits_ms) / 1000), leader);
 }
 
-/* Collects what is held and not taken. Keys are looked for once a survey. If no
- * daemon holds a slot any more it counts as missing, though it has no keys, so
- * its owner's daemon is given some time. */
+/* Collects the slots that we hold and no other server has taken. Looks for
+ * their keys once per survey. If they have no keys, they still count for some
+ * time (empty_ms): if nobody held them, they would count as missing, so their
+ * owners' daemons get the time to take them. */
 static void
 collect(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
 {
@@ -102,7 +102,7 @@ holds_nothing(const struct sidecar *sidecar)
     return slot_set_is_empty(&held);
 }
 
-/* Returns whether by the last survey, the leader's data may replace all our
+/* Returns whether, by the last survey, the leader's data may replace all our
  * data. */
 static bool
 may_go(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
@@ -132,7 +132,7 @@ bool
 sidecar_may_follow(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
 {
     if (strcmp(sidecar->own->follows, leader) == 0) {
-        return true; /* the server's own copy */
+        return true; /* we have a copy of that server's data */
     }
     if (!may_go(sidecar, leader, now_ms)) {
         return false;
@@ -175,8 +175,8 @@ sidecar_wait_end(struct sidecar *sidecar)
     }
 }
 
-/* Notes how far our copy goes: the server that we copied may come back with
- * later changes, and other copies of its log may be longer than ours. */
+/* Notes up to which position our copy goes. The server that we copied may come
+ * back with later changes, and other copies of its log may be longer. */
 void
 sidecar_wait_lead(struct sidecar *sidecar, const struct slot_set *claimed)
 {

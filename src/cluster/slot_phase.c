@@ -7,12 +7,12 @@
 
 #define TO(phase) (1U << PHASE_##phase)
 
-/* The phase that a slot which is not served enters when our node loses it.
+/* The phases that a slot which is not served may enter when our node loses it.
  * PASSED: it was fenced a moment ago for another owner than the new one. AWAY:
- * the owner's daemon has come before, or another one has newer data. */
+ * the new owner's daemon has already come, or another daemon has newer data. */
 #define LOST (TO(AWAY) | TO(AWAITED) | TO(PASSED))
 
-/* The phase that a slot enters when our node gains it. */
+/* The phases that a slot may enter when our node gains it. */
 #define GAINED (TO(WANTED) | TO(FOUND))
 
 static const struct {

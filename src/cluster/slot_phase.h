@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What this server does about a slot. A slot has one phase, which follows from
- * what its node says of the owner, what other daemons ask, and how far a claim
- * is. The phase decides what commands see (sidecar_show.h).
+ * What this server does about a slot. A slot has one phase. It depends on who
+ * owns the slot, on what other daemons ask, and on how far a claim is. The
+ * phase decides what commands see (sidecar_show.h).
  *
  *   phase     our node owns it  commands
  *   AWAY      no    are sent to its owner
@@ -36,7 +36,7 @@ enum slot_phase {
     SLOT_PHASES
 };
 
-/* Returns whether a slot may go from one phase to another one. */
+/* Returns whether a slot may go from one phase to the other. */
 bool slot_phase_leads(enum slot_phase from, enum slot_phase to);
 
 /* Returns whether our node owns slots of this phase. */

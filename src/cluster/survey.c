@@ -5,9 +5,9 @@
  * fetch, which slots were never held, and which of our slots another daemon
  * holds at a higher epoch.
  *
- * At rest a round asks what has changed. If nothing has, the result of the last
- * round stays valid. Otherwise the daemons that reported no change are asked,
- * in the same round, for everything they hold.
+ * At rest (survey_is_calm) a round asks only for changes. If nothing has, the
+ * result of the last round stays valid. Otherwise the daemons that reported no
+ * change are asked, in the same round, for everything they hold.
  */
 #include "cluster/survey.h"
 
@@ -217,8 +217,8 @@ end_round(struct sidecar *sidecar)
     survey->next_ms = survey->since_ms + pause_ms;
 }
 
-/* Asks one daemon. The numbers of a round, and of its second part, follow each
- * other. */
+/* Asks one daemon. The questions of a part of a round have consecutive numbers.
+ */
 static void
 ask_peer(struct sidecar *sidecar, uint16_t at)
 {
@@ -284,7 +284,7 @@ end_part(struct sidecar *sidecar)
     size_t asked = survey->asked_count;
 
     if (survey->same == 0) {
-        survey->asks_same = false; /* the round has whole answers */
+        survey->asks_same = false; /* all answers are complete */
     } else if (!survey->differs && !survey->other_silent) {
         memcpy(survey->fresh, survey->found,
                CLUSTER_SLOTS * sizeof(*survey->fresh));
@@ -293,7 +293,7 @@ end_part(struct sidecar *sidecar)
         survey->same = 0;
         survey->asked_count = 0;
         for (size_t i = 0; i < asked;
-             i++) { /* it writes behind what it reads */
+             i++) { /* ask_peer overwrites only entries already read */
             uint16_t at = survey->asked[i];
 
             if (sidecar->peers[at].same) {
@@ -319,8 +319,8 @@ survey_tick(struct sidecar *sidecar, uint64_t now_ms)
 }
 
 /* Merges an answer into the result. If there are two holders, the one with the
- * higher epoch counts; with equal epochs, the one that is no copy. Of two
- * copies, which belong to the same log, the longer one counts. */
+ * higher epoch counts; at equal epochs, the one that is no copy counts. Of two
+ * copies, the one with the longer log counts. */
 static void
 merge(struct sidecar *sidecar, uint16_t peer,
       const struct sidecar_answer *answer)
@@ -366,7 +366,7 @@ take_answer(struct sidecar *sidecar, uint16_t at,
 
     if (answer->kind == SIDECAR_REFUSED && survey->asks_same &&
         peer->seen != 0 && !peer->plain) {
-        peer->plain = true; /* the peer may not know the question */
+        peer->plain = true; /* the peer may not know SAME */
         peer->same = true;  /* ask the peer again */
         survey->same++;
         survey->differs = true;

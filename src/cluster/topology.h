@@ -5,8 +5,8 @@
  * 9.1 write them. Nodes in a handshake, or without an address, are left out,
  * since no client can be redirected there. The slots that they own are left
  * out, too. Whatever is malformed or contradicts itself is refused with a
- * reason. Immutable once parsed, except the count of its users. No I/O and no
- * clock.
+ * reason. Once parsed, it never changes, except the count of its users. No I/O
+ * and no clock.
  */
 #pragma once
 
@@ -63,10 +63,10 @@ struct topology {
     int myself;                    /* index of the reporting node */
     bool ok;                       /* it says cluster_state:ok */
     uint64_t current_epoch, my_epoch;
-    size_t nodes_known; /* in CLUSTER NODES, also left out ones */
+    size_t nodes_known; /* in CLUSTER NODES, including the nodes left out */
     struct topology_mark *marks;
     size_t mark_count;
-    unsigned users; /* how many users must free it; loop 0 */
+    unsigned users; /* each of them calls topology_free(); loop 0 */
 };
 
 /* Parses the three texts. False: *ret_topology is untouched, and ret_reason
@@ -81,8 +81,8 @@ struct topology *topology_share(struct topology *topology);
 void topology_free(struct topology *topology);
 
 /* Appends the part of the texts that topology_parse uses, without the times and
- * message counts, which differ in each reply. If the results are equal, so are
- * the topologies. */
+ * message counts, which differ in each reply. Texts with equal results have
+ * equal topologies. */
 void topology_strip(struct slice nodes, struct slice info, struct slice myid,
                     struct buf *out);
 

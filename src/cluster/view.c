@@ -52,11 +52,11 @@ init_node(struct view_node *node, const struct topology_node *about,
     set_ports(node, (int64_t)about->port + options->port_offset, options);
 }
 
-/* Puts the nodes that the map names where it says. */
+/* Gives the nodes that sidecar-map names the addresses that it says. */
 static void
 apply_map(struct cluster_view *view, const struct view_options *options)
 {
-    /* The first one counts. */
+    /* If a node is named twice, the first entry counts. */
     for (size_t i = options->address_count; i-- > 0;) {
         const struct view_address *address = &options->addresses[i];
         int at = topology_find(view->topology, address->id);
@@ -84,8 +84,8 @@ write_redirects(struct view_node *node)
     }
 }
 
-/* Links replicas to their primaries. From the last one on, so that the lists
- * have the order of the nodes. */
+/* Links replicas to their primaries. Begins with the last one, so that each
+ * list has the order of the nodes. */
 static void
 link_replicas(struct cluster_view *view)
 {
@@ -104,7 +104,7 @@ static void
 count_slots(struct cluster_view *view)
 {
     const struct topology *topology = view->topology;
-    struct slot_set owners = { { 0 } }; /* of nodes, of which there are fewer */
+    struct slot_set owners = { { 0 } }; /* indices of nodes, not slots */
 
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         uint16_t owner = topology->owner[slot];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What commands see of the cluster: by slot who serves it, by node where its
- * daemon is, and the replies of CLUSTER SLOTS, SHARDS and NODES. Made from a
- * topology on loop 0, immutable from then on; the service points to it, and the
- * pointer changes under the raised gate. Ids are those of the neighbour's
- * nodes, addresses those of the daemons beside them.
+ * What commands see of the cluster: which daemon serves each slot, the address
+ * of each node's daemon, and the replies of CLUSTER SLOTS, SHARDS and NODES.
+ * Loop 0 makes it from a topology, and never changes it once it is shown. The
+ * service points to it, and the pointer changes under the raised gate. Ids are
+ * those of the neighbour's nodes, addresses those of the daemons beside them.
  */
 #pragma once
 
@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An entry of sidecar-map: where clients find the daemon of a node, instead of
- * the address that follows from the node's. */
+/* An entry of sidecar-map: the address where clients find the daemon of a node.
+ * Without an entry, the address follows from that of the node. */
 struct view_address {
     struct slice id;
     struct slice host;
@@ -33,9 +33,9 @@ struct view_options {
     size_t address_count;
 };
 
-/* Makes a view and takes the topology, which is freed with it. states and
- * sources are by slot; sources may be NULL if no slot is PULLED. NULL: there is
- * no memory, and the caller keeps the topology. */
+/* Makes a view, which owns the topology from then on. states and sources are by
+ * slot; sources may be NULL if no slot is PULLED. NULL: there is no memory, and
+ * the caller keeps the topology. */
 struct cluster_view *view_new(struct topology *topology,
                               const struct view_options *options,
                               const uint8_t *states, const uint16_t *sources);

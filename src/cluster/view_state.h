@@ -50,9 +50,9 @@ struct view_node {
     const char *host;     /* "": unknown */
     const char *hostname; /* "": none */
     const char *endpoint; /* what clients use; NULL: unknown */
-    unsigned slots;       /* number of slots that it owns */
+    unsigned slots;       /* number of slots that the node owns */
     unsigned port[2]; /* for plain clients, and for clients with TLS; 0: there
-                         is none, by the node's port and the offset */
+                         is none */
     bool failed;
     bool silent; /* the daemon did not answer the last survey */
     int next_replica, first_replica; /* lists by primary; -1 ends them */
@@ -62,8 +62,8 @@ struct view_node {
     uint16_t redirect_len[2];
 };
 
-/* A serialised reply; `gap` is where the server's own replication offset is
- * inserted, with its ':' and line end; SIZE_MAX: nowhere. */
+/* A serialised reply. At `gap` the server's own replication offset is inserted,
+ * as a RESP integer. SIZE_MAX: nowhere. */
 struct view_text {
     struct buf text;
     size_t gap;
@@ -75,8 +75,8 @@ struct cluster_view {
     uint8_t state[CLUSTER_SLOTS];       /* enum slot_state */
     uint16_t source[CLUSTER_SLOTS];     /* node to ASK for a PULLED slot */
     unsigned count[SLOT_STATES];        /* slots by state */
-    unsigned assigned, failing, failed; /* slots with an owner; whose owner is
-                                           PFAIL, or FAIL */
+    unsigned assigned, failing, failed; /* slots with an owner; with an owner
+                                           that is PFAIL; that is FAIL */
     unsigned shards;                    /* primaries with slots: cluster_size */
     unsigned owned;     /* slots of this node, or of its primary */
     unsigned replicas;  /* replicas of the same primary, without those that are
@@ -84,11 +84,11 @@ struct cluster_view {
     unsigned silent;    /* silent daemons */
     unsigned fallen;    /* missing slots whose owner's epoch has fallen */
     unsigned waiting;   /* slots that keep this server from following */
-    uint16_t waits_for; /* the owner of the first one, or TOPOLOGY_NOBODY */
+    uint16_t waits_for; /* owner of the first of them, or NOBODY */
     bool primary;       /* this node is a primary */
     int leader;         /* index of this node, or of its primary if it
                            is a replica; -1: unknown */
     struct cluster_settings settings;
-    bool has_plain, has_tls, has_both;          /* ports of daemons */
+    bool has_plain, has_tls, has_both; /* which ports the daemons have */
     struct view_text reply[VIEW_REPLIES][2][2]; /* by TLS and RESP3 */
 };

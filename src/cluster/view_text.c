@@ -66,7 +66,7 @@ write_slots_range(const struct writer *writer, unsigned first, unsigned last)
     }
 }
 
-/* Returns the first slot behind `slot` that has another owner. */
+/* Returns the first slot after `slot` that has another owner. */
 static unsigned
 end_of_range(const struct topology *topology, unsigned slot)
 {
@@ -128,9 +128,9 @@ write_shard_node(const struct writer *writer, const struct view_node *node,
     reply_bulk_text(reply, replica ? "replica" : "master");
     reply_bulk_text(reply, "replication-offset");
     if ((node->node->flags & NODE_MYSELF) != 0) {
-        *gap = reply->buf->len; /* the caller of the command writes it */
+        *gap = reply->buf->len; /* CLUSTER SHARDS inserts it here */
     } else {
-        reply_int(reply, 0); /* no node tells it to another */
+        reply_int(reply, 0); /* nodes do not tell each other */
     }
     reply_bulk_text(reply, "health");
     reply_bulk_text(reply, node->failed ? "fail" : "online");
@@ -181,7 +181,7 @@ count_replicas(const struct cluster_view *view, const struct view_node *node)
     return count;
 }
 
-/* Returns where the own replication offset goes. */
+/* Returns where this server's replication offset is inserted. */
 static size_t
 write_shards(const struct writer *writer)
 {

@@ -124,7 +124,8 @@ sidecar_asks_read(const struct answer *reply, struct holdings *holdings,
 
     (void)snprintf(reason, size, "its reply makes no sense");
     if (value->type == ANSWER_ERROR) {
-        /* ERR: it has looked at the question. LOADING and the like are not. */
+        /* ERR: the daemon refuses the question. Other errors, such as LOADING,
+         * say only that it cannot answer now. */
         answer.kind =
             value->text.len > 4 && memcmp(value->text.data, "ERR ", 4) == 0
                 ? SIDECAR_REFUSED

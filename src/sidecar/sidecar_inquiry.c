@@ -38,7 +38,8 @@ holdings(void *ctx, uint64_t seen, struct buf *ret_text, char *ret_history,
         buf_append_slice(ret_text, buf_slice(&inquiry->text));
     }
     pthread_mutex_unlock(&inquiry->mutex);
-    /* After the text: a copy that has reached this place has what it says. */
+    /* Read the position after the text: a copy that has reached it has all data
+     * that the text names. */
     memcpy(ret_history, persist_history(persist)->id, HISTORY_ID_CHARS + 1);
     persist_place(persist, ret_position, &sequence);
     return known;

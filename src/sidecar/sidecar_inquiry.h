@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Answers what other daemons ask this one, on any loop. What it holds is
- * answered from what loop 0 has published; its mutex is a leaf. Orders go to
- * loop 0 by its mailbox, and wait for the answer.
+ * Answers questions of other daemons, on any loop. Questions for holdings are
+ * answered from the text that loop 0 has published; its mutex is a leaf. Orders
+ * go to loop 0 by its mailbox, and wait for the answer.
  */
 #pragma once
 
@@ -11,14 +11,14 @@
 struct loop0;
 struct sidecar_inquiry;
 
-/* Makes it, and sets the service's sidecar_calls. `take` gets each order, on
- * loop 0, and gives it to sidecar_inquiry_answer or drops it. */
+/* Makes the inquiry, and sets the service's sidecar_calls. On loop 0, `take`
+ * gets each order, and gives it to sidecar_inquiry_answer or drops it. */
 struct sidecar_inquiry *
 sidecar_inquiry_new(const struct loop0 *loop0,
                     void (*take)(void *ctx, struct fence_order *order),
                     void *ctx);
 
-/* Frees it, after the loops have ended. NULL is fine. */
+/* Frees the inquiry. Call it after the loops have ended. NULL is fine. */
 void sidecar_inquiry_free(struct sidecar_inquiry *inquiry);
 
 /* Publishes what this server holds, before any other daemon can learn about the
@@ -26,6 +26,6 @@ void sidecar_inquiry_free(struct sidecar_inquiry *inquiry);
 void sidecar_inquiry_publish(struct sidecar_inquiry *inquiry,
                              const struct holdings *holdings);
 
-/* Gives an order back with its answer. Loop 0. */
+/* Returns an order with its answer to the loop that asked. Loop 0. */
 void sidecar_inquiry_answer(struct sidecar_inquiry *inquiry,
                             struct fence_order *order);

@@ -45,8 +45,8 @@ set_lease(struct sidecar_mode *mode, uint64_t until_ns)
     }
 }
 
-/* Notes that a lease has run out: since then other daemons may have served our
- * slots. */
+/* Notes that the lease has run out. Other daemons may have served our slots
+ * since. */
 static void
 note_lapse(struct sidecar_mode *mode, const struct neighbour_poll *poll)
 {
@@ -122,7 +122,7 @@ on_polled(void *ctx, const struct neighbour_poll *poll)
     if (mode->sidecar == NULL || atomic_load(&mode->loop0->service->loading)) {
         topology_free(poll->topology);
         neighbour_forget(mode->neighbour);
-        return; /* the data is not there yet */
+        return; /* the data is not loaded yet */
     }
     note_lapse(mode, poll);
     if (poll->gone) {
@@ -159,8 +159,8 @@ on_settled(void *ctx, const struct cluster_settings *settings)
 
 /* ---- options ------------------------------------------------------------- */
 
-/* Parses sidecar-map, of which the addresses are borrowed. ret_addresses: NULL
- * only checks it. */
+/* Parses sidecar-map. The addresses point into its text. If ret_addresses is
+ * NULL, only checks the text. */
 static bool
 parse_map(const char *map, struct view_address *ret_addresses,
           size_t *ret_count, char *ret_reason, size_t reason_size)
@@ -197,7 +197,8 @@ sidecar_mode_allows(const struct conf *conf, char *ret_reason,
     return parse_map(conf->sidecar_map, NULL, &count, ret_reason, reason_size);
 }
 
-/* Returns whether the map is another one than before. It is a good one. */
+/* Reads sidecar-map, whose form was checked before. Returns whether it has
+ * changed. */
 static bool
 read_map(struct sidecar_mode *mode)
 {
@@ -231,7 +232,7 @@ read_options(struct sidecar_mode *mode)
     }
 }
 
-/* Has loop 0 look at the map, at answers and at the disk. Any thread. */
+/* Makes loop 0 look at the map, at answers and at the disk. Any thread. */
 static void
 poke(void *ctx)
 {
@@ -251,7 +252,7 @@ sidecar_mode_apply_conf(struct sidecar_mode *mode)
     }
 }
 
-/* Shows servers where sidecar-map has them now. */
+/* Publishes the addresses of sidecar-map if it has changed. */
 static void
 look_at_map(struct sidecar_mode *mode)
 {
@@ -358,7 +359,7 @@ sidecar_mode_fini(struct sidecar_mode *mode)
     }
 }
 
-/* Reads the file. False: it is there and cannot be used. */
+/* Reads the file. False: there is one that cannot be used. */
 static bool
 read_file(const char *dir, struct holdings *holdings, char *reason)
 {
@@ -445,7 +446,8 @@ may_load(void *ctx, const char *history)
     return sidecar_may_copy(mode->sidecar, history, sidecar_mode_now_ms());
 }
 
-/* Others may ask what is held when the data was compared with the file. */
+/* Ticks the state machine. Once the first tick has compared the data with the
+ * file, other daemons may ask what is held. */
 static void
 tick(struct sidecar_mode *mode)
 {
@@ -539,7 +541,7 @@ sidecar_mode_stop(struct sidecar_mode *mode)
         neighbour_stop(mode->neighbour);
         colleagues_stop(mode->colleagues);
         sidecar_word_stop(mode);
-        kept_file_free(mode->file); /* the file's thread pokes */
+        kept_file_free(mode->file); /* the file's thread calls poke() */
         mode->file = NULL;
         uv_close((uv_handle_t *)&mode->timer, NULL);
         uv_close((uv_handle_t *)&mode->poke, NULL);

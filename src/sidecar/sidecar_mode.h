@@ -19,17 +19,17 @@ struct sidecar_mode;
 
 enum { SIDECAR_MODE_REASON_MAX = 512 };
 
-/* Prepares the mode if sidecar-of is set: before the keyspace is made, since
- * hashes of keys then have their slots. Without sidecar-of *ret_mode stays
- * NULL, and then all other functions do nothing. False: an option is malformed.
- */
+/* Prepares the mode if sidecar-of is set. Call it before the keyspace is made,
+ * since hashes of keys then include their slots. Without sidecar-of *ret_mode
+ * stays NULL, and then all other functions do nothing. False: an option is
+ * malformed. */
 bool sidecar_mode_init(const struct loop0 *loop0, struct replication *r,
                        struct sidecar_mode **ret_mode,
                        char ret_reason[SIDECAR_MODE_REASON_MAX]);
 void sidecar_mode_fini(struct sidecar_mode *mode);
 
-/* Returns whether these options are good, without those that are read only at a
- * start. If not, writes the reason. */
+/* Returns whether these options are good, apart from those that are read only
+ * at a start. If not, writes the reason. */
 bool sidecar_mode_allows(const struct conf *conf, char *ret_reason,
                          size_t reason_size);
 
@@ -40,8 +40,7 @@ void sidecar_mode_apply_conf(struct sidecar_mode *mode);
  * data directory is locked. False: the reason was logged. */
 bool sidecar_mode_open(struct sidecar_mode *mode);
 
-/* Writes the file again, since the data directory is another one now, and has
- * the data. */
+/* Writes the file again, into a new data directory that has the data. */
 void sidecar_mode_write_again(struct sidecar_mode *mode);
 
 /* Notes that the journal has written or synced something. Any thread. */
@@ -50,6 +49,6 @@ void sidecar_mode_moved(struct sidecar_mode *mode);
 void sidecar_mode_start(struct sidecar_mode *mode);
 void sidecar_mode_stop(struct sidecar_mode *mode);
 
-/* Writes the file if its newest text is not written yet. Its thread wakes the
- * loops, so call it before they are freed. */
+/* Writes the file if its newest text is not written yet. The thread that writes
+ * it wakes the loops, so call this before they are freed. */
 void sidecar_mode_close(struct sidecar_mode *mode);

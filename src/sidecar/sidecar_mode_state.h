@@ -27,31 +27,34 @@ struct sidecar_inquiry;
 
 enum {
     SIDECAR_ADDRESSES_MAX = 256,
-    SIDECAR_PULL_NEAR_BYTES = 64 << 10 /* left of the source's log: fence it */
+    SIDECAR_PULL_NEAR_BYTES = 64 << 10 /* the pull is near when at most so much
+                                          of the source's log is left */
 };
 
 /* NOLINTNEXTLINE(*Padding): the fields are in the order of use; one is made */
 struct sidecar_mode {
     const struct loop0 *loop0;
     struct replication *r;
-    struct cluster cluster;          /* the one of the service */
+    struct cluster cluster;          /* the service's `cluster` points to it */
     struct cluster_view *view_shown; /* the view of `cluster` */
     struct lease lease;
-    bool leased; /* the lease has begun and, as far as noticed, not run out */
+    bool leased; /* a lease has begun, and its end was not noticed yet */
     struct view_options view;
-    struct topology *topology; /* the newest */
+    struct topology *topology; /* the newest one */
     bool unpublished; /* there was no memory for a view of the topology */
     bool remade;      /* the options of views have changed */
     struct sidecar *sidecar; /* NULL before sidecar_mode_open */
     struct neighbour *neighbour;
     struct colleagues *colleagues;
-    struct holdings *answered; /* answered by another daemon */
+    struct holdings *answered; /* storage for a daemon's answer */
     struct sidecar_inquiry *inquiry;
     struct kept_file *file;
-    struct fence_order *fenced;  /* orders whose answers wait for the disk */
-    struct fence_order *forcing; /* a FORCE-SERVE, or NULL */
-    struct topology *asked; /* the topology whose servers are asked for it */
-    unsigned asked_open;    /* how many of these have not answered yet */
+    struct fence_order *fenced; /* orders whose answers wait for the disk */
+    /* The FORCE-SERVE that waits for answers, or NULL. */
+    struct fence_order *forcing;
+    /* The topology whose servers are asked for `forcing`. */
+    struct topology *asked;
+    unsigned asked_open; /* how many of these servers have not answered yet */
     uint64_t save; /* the ticket of a snapshot that was asked for; 0: none */
     _Atomic uint64_t sync_to; /* a position that the journal was asked to sync;
                                  0: none */
@@ -63,11 +66,11 @@ struct sidecar_mode {
     struct sidecar_report report;
 
     bool pull_near;         /* the present pull has nearly all */
-    bool pull_linked;       /* its link has led to a result */
-    unsigned pull_attempts; /* how many snapshots it has led to */
-    bool pull_cut; /* the link has ended before the last snapshot was loaded */
+    bool pull_linked;       /* the link of the pull was up at the last look */
+    unsigned pull_attempts; /* snapshots of the pull, at the last look */
+    bool pull_cut;          /* pull_progress.cut at the last look */
     uint64_t pull_lost_ms;  /* when the link was last there */
-    char pull_failure[256]; /* why the pull did not begin; "": it did */
+    char pull_failure[256]; /* why the pull did not begin; "": it has begun */
 
     uv_timer_t timer;
     unsigned tick_ms; /* interval of the timer */

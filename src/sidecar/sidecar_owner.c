@@ -39,7 +39,8 @@ gate_of(const struct sidecar_mode *mode)
 
 /* ---- views --------------------------------------------------------------- */
 
-/* Clients are sent to the port that the map gives this server. */
+/* Warns if clients are redirected to a port that this server does not listen
+ * on. */
 static void
 check_own_port(struct sidecar_mode *mode, const struct cluster_view *view)
 {
@@ -79,8 +80,8 @@ describe_view(struct sidecar_mode *mode, struct cluster_view *view,
     atomic_store(&mode->cluster.waits_ms, map->waiting > 0 ? map->waits_ms : 0);
 }
 
-/* Changes what may change in the view that is shown: a new one, with all its
- * texts, is for other changes. False: such a one is needed. */
+/* Changes the published view itself if only such facts have changed as can
+ * change in it. False: a new view is needed, with new texts. */
 static bool
 publish_again(struct sidecar_mode *mode, const struct sidecar_map *map)
 {
@@ -129,7 +130,7 @@ publish(void *ctx, const struct sidecar_map *map)
     sidecar_inquiry_publish(mode->inquiry, sidecar_holdings(mode->sidecar));
     check_own_port(mode, view);
     service_wake_loops(
-        mode->loop0->service); /* commands that wait for a hand-off */
+        mode->loop0->service); /* for commands that wait for a hand-off */
 }
 
 /* ---- the role ------------------------------------------------------------ */
@@ -215,8 +216,8 @@ disk(void *ctx, struct sidecar_disk *ret_disk)
     gate_leave(gate_of(mode), 0);
 }
 
-/* Requests that the data is stored. A requested snapshot begins later than now,
- * so one request is enough. */
+/* Requests that the data is stored. A snapshot that was requested earlier and
+ * is still pending is enough. */
 static void
 store(void *ctx)
 {
@@ -313,7 +314,7 @@ sidecar_owner_told(struct sidecar_mode *mode, struct slice text)
         return true; /* the server stops */
     }
     if (!holdings_parse(text, mode->answered, reason)) {
-        return false; /* the link says so */
+        return false; /* malformed */
     }
     sidecar_told(mode->sidecar, mode->answered, sidecar_mode_now_ms());
     return true;
@@ -348,8 +349,8 @@ is_empty(const struct sidecar_mode *mode, const struct slot_set *set)
     return false;
 }
 
-/* Answers an order. A first key that came between the look at the keys and the
- * fence would be lost: then the other server must ask again. */
+/* Answers an order. If the slots got their first key between the check for keys
+ * and the fence, that key would be lost. So the other server must ask again. */
 static void
 answer_order(struct sidecar_mode *mode, struct fence_order *order)
 {
@@ -473,7 +474,7 @@ cancel_pull(void *ctx)
     mode->pull_failure[0] = '\0';
 }
 
-/* Looks whether the link has ended since the last look. */
+/* Checks whether the link has ended since the last look. */
 static void
 look_at_link(struct sidecar_mode *mode, const struct pull_progress *progress)
 {
@@ -560,7 +561,8 @@ keep_holdings(void *ctx, const struct holdings *holdings)
     uint64_t ticket;
 
     holdings_write_file(holdings, &text);
-    CHECK(!text.failed); /* it is small, as what mem_alloc gives */
+    CHECK(!text.failed); /* the text is small; mem_alloc would abort for lack of
+                            memory, too */
     ticket = kept_file_write(mode->file, buf_slice(&text));
     buf_free(&text);
     return ticket;
@@ -574,7 +576,8 @@ drop_slots(void *ctx, const struct slot_set *set)
     struct slot_set left = *set;
 
     pull_slots(mode->r->pull, &pulled);
-    slot_set_subtract(&left, &pulled); /* these come back: keep them */
+    /* Slots of the pull come back: keep their keys. */
+    slot_set_subtract(&left, &pulled);
     slot_drop_begin(mode->r->drop, &left);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Carries out what the sidecar decides: roles, views, questions, pulls, the
- * file. Loop 0.
+ * Carries out what the state machine (cluster/sidecar.h) decides: changes the
+ * role, publishes views, sends questions, pulls slots, writes the file. Loop 0.
  */
 #pragma once
 
@@ -14,7 +14,8 @@ struct sidecar_mode;
 /* The hooks of the state machine; their ctx is the mode. */
 extern const struct sidecar_hooks sidecar_owner_hooks;
 
-/* Handles a reply of another daemon; it is the colleague_fn. */
+/* Handles a reply of another daemon. It is called as colleague_fn
+ * (dial/colleague.h). */
 void sidecar_owner_answered(void *ctx, uint64_t number,
                             const struct answer *reply, const char *reason);
 

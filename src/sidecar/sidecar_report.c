@@ -6,7 +6,7 @@
 
 enum {
     AGAIN_MS = 60 * 1000,
-    CHANGE_MS = 1000 /* at least, between two lines; a start is not reported */
+    CHANGE_MS = 1000 /* least time between two lines; so a start logs none */
 };
 
 static void

@@ -24,7 +24,8 @@
 
 enum { COUNT_MS = 5000 /* a server that has not counted by then is silent */ };
 
-/* Numbers of these questions; the sidecar's are small. Below it: a node. */
+/* This bit marks the numbers of these questions; the state machine's numbers
+ * are below it. The other bits are the index of the node. */
 #define FORCE_NUMBERS (UINT64_C(1) << 63)
 
 /* ---- LET-GO -------------------------------------------------------------- */
@@ -123,7 +124,7 @@ sidecar_word_let_go(struct sidecar_mode *mode, struct fence_order *order)
 /* ---- FORCE-SERVE --------------------------------------------------------- */
 
 /* Confirms that the server goes on with data that is older than a replica's.
- * This is a decision about the whole server, as REPLICAOF NO ONE is without a
+ * This is a decision about the whole server, like REPLICAOF NO ONE without a
  * cluster. */
 static bool
 confirm_own_data(struct sidecar_mode *mode, const struct slot_set *set,
@@ -255,7 +256,8 @@ sidecar_word_force(struct sidecar_mode *mode, struct fence_order *order)
     return false;
 }
 
-/* Returns why the reply says nothing; NULL: it is a candidate now. */
+/* Adds what the reply says as a candidate. Returns why that is impossible;
+ * NULL: it was added. */
 static const char *
 take_reply(struct sidecar_mode *mode, const char *node,
            const struct answer *reply, const char *reason)

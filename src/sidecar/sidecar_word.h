@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Executes what an operator says about slots. Loop 0.
+ * Executes an operator's commands about slots. Loop 0.
  *
  * SIDECAR LET-GO saves the filters of slots that no other server takes over to
  * a file in dir, and lets the slots go. Nothing else is executed while it
  * writes.
  *
  * SIDECAR FORCE-SERVE is for slots whose newest data is lost. It asks all
- * servers what they have of them, and the sidecar takes what one of them has.
+ * servers what data of the slots they have, and chooses among their data
+ * (sidecar_force_serve).
  */
 #pragma once
 
@@ -26,8 +27,8 @@ void sidecar_word_let_go(struct sidecar_mode *mode, struct fence_order *order);
  * other servers have answered. */
 bool sidecar_word_force(struct sidecar_mode *mode, struct fence_order *order);
 
-/* Takes a reply, as colleague_fn does. False: the reply is to another question.
- */
+/* Handles a reply, as a colleague_fn does. False: the reply is to another
+ * question. */
 bool sidecar_word_answered(struct sidecar_mode *mode, uint64_t number,
                            const struct answer *reply, const char *reason);
 

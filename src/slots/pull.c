@@ -28,7 +28,7 @@ on_link(void *ctx)
 {
     struct pull *pull = ctx;
 
-    /* The hook of the owner is called from loop 0's own turn. */
+    /* The owner's hook is called later, in a turn of loop 0. */
     pull->roles.poke(pull->roles.ctx);
 }
 
@@ -205,17 +205,16 @@ pull_until(struct pull *pull, const char *history, uint64_t position)
     pull->roles.poke(pull->roles.ctx);
 }
 
-/* Returns whether everything up to the fence is executed here. A snapshot of a
- * later position has it all, too. */
+/* Returns whether everything up to the fence is executed here, or is in a
+ * snapshot of a later position. */
 static bool
 has_reached_fence(const struct pull *pull)
 {
     return pull->fenced && pull->follows && pull->position >= pull->until;
 }
 
-/* Stops reading the source's log. Behind the fence, commands on these slots are
- * not about the data that was taken over: the source deletes its copy, for
- * example. */
+/* Stops reading the source's log. Commands after the fence are not about the
+ * data that was taken over: the source deletes its own copy, for example. */
 static void
 stop_following(struct pull *pull)
 {
@@ -276,7 +275,8 @@ pull_look(struct pull *pull)
     }
     if (pull->adoption != NULL &&
         service_takes_logs(pull->roles.loop0->service)) {
-        pull->roles.poke(pull->roles.ctx); /* after the clients of this turn */
+        /* Continue after this turn's clients. */
+        pull->roles.poke(pull->roles.ctx);
     }
 }
 

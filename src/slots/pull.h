@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Takes the slots of a claim over from another server, which stays their only
- * writer until it is fenced: follows that server's log with a snapshot limited
- * to the slots, and makes the same changes here by commands of our own, so that
- * our journal and our replicas have them in the ordinary way. One at a time.
+ * Takes over the slots of a claim from another server, the source. Until it is
+ * fenced, only the source changes the slots. The pull follows the source's log,
+ * beginning with a snapshot of the slots. It makes the same changes here by
+ * commands of our own, so they reach our journal and replicas in the ordinary
+ * way. There is at most one pull.
  *
  *   QUEUED -> CONNECTS -> LOADS -> ADOPTS -> FOLLOWS -> SETTLES -> ended
  *
- * A lost link, a log that does not fit, or a lack of memory lead back to
- * CONNECTS, and to a fresh snapshot: what was adopted before stays until the
- * next snapshot replaces it, and no client may be served it. Meanwhile only
- * writes of the pull may touch these slots here. Loop 0, unless a line says
- * otherwise.
+ * A lost link, a log that cannot be executed, or a lack of memory lead back to
+ * CONNECTS, and to a fresh snapshot. Until that replaces it, the data adopted
+ * before stays, and must not be served to clients. Only the pull may write to
+ * these slots here. Loop 0, unless a line says otherwise.
  */
 #pragma once
 
@@ -26,21 +26,21 @@ struct pull_source {
     unsigned port;
 };
 
-/* Begins to take slots over from a server to which it logs in as replicas do
- * (masteruser, masterauth, tls-replication), and gives up an earlier pull. Ends
- * a drop of these slots (slot_drop_begin). False: this server is a replica, or
- * its hashes have no slots; ret_reason says which. */
+/* Begins a pull, and gives up an earlier one. It logs in to the source as
+ * replicas do (masteruser, masterauth, tls-replication). Ends a drop of these
+ * slots (slot_drop_begin). False: this server is a replica, or its hashes have
+ * no slots; ret_reason says which. */
 bool pull_begin(struct pull *pull, const struct pull_source *source,
                 const struct pull_hooks *hooks, char *ret_reason,
                 size_t reason_size);
 
-/* Says that the source has fenced the slots at this position of its log: the
- * slots are here when everything up to there is executed. Does nothing if there
- * is no pull. */
+/* Says that the source has fenced the slots at this position of its log. The
+ * pull is complete when everything up to that position is executed. Does
+ * nothing if there is no pull. */
 void pull_until(struct pull *pull, const char *history, uint64_t position);
 
-/* Gives the pull up, if there is one, without calling the hook `ended`. What
- * was adopted stays. */
+/* Gives up the pull, if there is one, without calling the hook `ended`. Keys
+ * that were adopted stay. */
 void pull_cancel(struct pull *pull);
 
 /* Returns the slots of the pull; the empty set if there is no pull. */
@@ -54,13 +54,13 @@ const char *pull_state_name(enum pull_state state);
 struct pull *pull_new(const struct pull_roles *roles);
 void pull_free(struct pull *pull);
 
-/* Tries again soon, since there is a new hash secret. */
+/* Makes the pull try again soon, because there is a new hash secret. */
 void pull_hurry(struct pull *pull);
 
 /* Does what is due: adopts loaded data, executes the log, cuts over. */
 void pull_look(struct pull *pull);
 
-/* Looks at the clock; before pull_look. */
+/* Notes the passing of time. Call it before pull_look. */
 void pull_tick(struct pull *pull);
 
 /* Ends the pull without its hook, when the server stops. */
@@ -69,7 +69,7 @@ void pull_stop(struct pull *pull);
 /* Begins the pull anew, since all data here was replaced. */
 void pull_begin_anew(struct pull *pull, const char *reason);
 
-/* Sets the options in force. Inside the gate. */
+/* Sets the options in force. Inside a section of the gate. */
 struct replica_options;
 struct upstream;
 void pull_set_options(struct pull *pull, const struct replica_options *options,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Each key leaves the snapshot's keyspace when it is adopted, so that the
- * memory of both does not add up.
+ * Each key is removed from the snapshot's keyspace when it is adopted, so that
+ * the data is not in memory twice.
  */
 #include "slots/pull_adopt.h"
 
@@ -32,10 +32,10 @@ struct adoption {
     const struct slot_set *slots;
     struct sweep sweep;
     uint64_t cursor;  /* in fresh */
-    bool scanned;     /* all of it */
+    bool scanned;     /* all of `fresh` was scanned */
     struct buf found; /* keys of a slice */
     size_t at;        /* in found */
-    /* The filter that comes in pieces; name in found. */
+    /* The filter that is sent in pieces now. Its name is in `found`. */
     bool in_pieces;
     struct key large;
     uint64_t offset;              /* of its stream */
@@ -154,7 +154,7 @@ goes_in_pieces(const struct bloom *bloom)
            !bloom_is_incomplete(bloom) && bloom_kind(bloom) != BLOOM_AGEING;
 }
 
-/* Makes the filter, without the bytes of its layers. */
+/* Creates the filter, without the bytes of its layers. */
 static bool
 begin_pieces(struct adoption *adoption, const struct key *key,
              const struct entry *entry)
@@ -251,7 +251,7 @@ adopt(struct adoption *adoption, const struct key *key)
     const struct entry *entry = keyspace_find(adoption->fresh, key, 0);
 
     if (entry == NULL) {
-        return true; /* a name that came twice */
+        return true; /* the scan named the key twice */
     }
     if (goes_in_pieces(&entry->bloom)) {
         return begin_pieces(adoption, key, entry);

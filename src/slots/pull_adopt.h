@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Puts the keys of a snapshot of slots, which is loaded into a keyspace of its
- * own, among our keys: deletes keys of these slots that the snapshot does not
- * have, and makes the others by commands (replay/inject.h). A filter of up to
+ * Adopts the keys of a snapshot of slots, which was loaded into a keyspace of
+ * its own. Deletes our keys of these slots that the snapshot does not have, and
+ * creates the snapshot's keys by commands (replay/inject.h). A filter of up to
  * 1 MiB comes as one RESTORE with its incarnation and expiry. A larger one
- * comes in pieces by BF.LOADCHUNK, unless it is ageing or incomplete: these two
- * have no form in pieces. Keys of other slots are not taken. Loop 0.
+ * comes in pieces by BF.LOADCHUNK, unless it is ageing or incomplete: such
+ * filters cannot be sent in pieces. Keys of other slots are left out. Loop 0.
  */
 #pragma once
 

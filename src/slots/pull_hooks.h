@@ -24,10 +24,10 @@ struct pull_roles {
 
 struct pull_hooks {
     /* Called when the pull has ended. good: everything up to the position of
-     * pull_until was executed here, and is as safe as appendfsync makes replies
-     * (with `always`, on the disk). Otherwise `reason` says why it was given
-     * up: a part of the keys may be here. Called from loop 0, never from inside
-     * these functions. */
+     * pull_until was executed here, and is as durable as appendfsync makes
+     * acknowledged writes. Otherwise `reason` says why the pull was given up; a
+     * part of the keys may be here. Called on loop 0, never from inside a
+     * function of pull.h. */
     void (*ended)(void *ctx, bool good, const char *reason);
     void *ctx;
 };
@@ -36,8 +36,8 @@ enum pull_state {
     PULL_QUEUED,   /* begins with loop 0's next look */
     PULL_CONNECTS, /* connects, or waits to try again: see reason */
     PULL_LOADS,    /* the snapshot arrives */
-    PULL_ADOPTS,   /* its keys become ours */
-    PULL_FOLLOWS,  /* it executes the source's log as that comes */
+    PULL_ADOPTS,   /* the keys of the snapshot are adopted */
+    PULL_FOLLOWS,  /* it executes the source's log as it arrives */
     PULL_SETTLES   /* it has executed everything, and waits for our journal */
 };
 
@@ -46,13 +46,13 @@ struct pull_progress {
     struct slot_set slots;
     char host[ROLE_HOST_MAX];
     unsigned port;
-    uint64_t age_ms;      /* since it left QUEUED; 0: it has not */
+    uint64_t age_ms;      /* since it left QUEUED; 0: it is in QUEUED */
     uint64_t keys, bytes; /* adopted; in PULL_LOADS, received */
     unsigned attempts;    /* connections that have led to a snapshot */
-    bool cut; /* the last connection has ended, while its snapshot is loaded */
+    bool cut; /* the connection ended, but its snapshot is still being loaded */
     /* In PULL_FOLLOWS: the executed position of the source's log; the bytes
-     * that have come and wait; and how old the last group was when it was
-     * executed, by the clocks of both servers. */
+     * that have arrived but are not executed yet; and the age of the last group
+     * when it was executed, by the clocks of both servers. */
     uint64_t position, lag_bytes, lag_ms;
     char reason[STATUS_TEXT_MAX]; /* why there is no link; "": not known */
 };
@@ -61,5 +61,5 @@ struct pull_progress {
 struct pull_counts {
     uint64_t done, failed;
     uint64_t cutover_us;       /* from the last pull_until to the end */
-    char why[STATUS_TEXT_MAX]; /* why the last failed one failed */
+    char why[STATUS_TEXT_MAX]; /* why the last failed pull failed */
 };

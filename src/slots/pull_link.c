@@ -21,8 +21,8 @@
 
 enum { SLICE_NS = 500000 /* of adoption, between turns of loop 0 */ };
 
-/* Returns whether the pull may write. Inside the gate: a replica's log is its
- * primary's. */
+/* Returns whether the pull may write: a replica executes only its primary's
+ * log. Inside a section of the gate. */
 static bool
 may_write(const struct pull *pull)
 {

@@ -49,8 +49,8 @@ pull_log_free(struct pull_log *log)
 
 /* ---- commands ------------------------------------------------------------ */
 
-/* Deletes all keys of the slots, in one go: what follows in the log relies on
- * it. */
+/* Deletes all keys of the slots at once: the commands that follow in the log
+ * rely on that. */
 static bool
 flush(struct pull_log *log, bool one_db)
 {
@@ -107,7 +107,7 @@ judge_logged(struct pull_log *log, const struct logged *logged)
     struct look look = { log->part.slots, logged->argv, false, false };
     size_t argc = logged->argc;
 
-    switch (logged->kind) { /* the excerpt knows it */
+    switch (logged->kind) { /* logged_next() sets the kind */
     case LOGGED_SELECT:
         return slice_to_u64(logged->argv[1], &log->db) ? VERDICT_RUN
                                                        : VERDICT_REFUSE;
@@ -117,14 +117,14 @@ judge_logged(struct pull_log *log, const struct logged *logged)
         return VERDICT_FLUSH_DB;
     case LOGGED_SWAP:
         return is_swap(logged->argv) ? VERDICT_REFUSE : VERDICT_SKIP;
-    case LOGGED_MERGE: /* INCARNATION n stands behind its keys */
+    case LOGGED_MERGE: /* the words INCARNATION n follow its keys */
         argc -= 2;
         break;
     default:
         break;
     }
     command_each_key(logged->row, argc, look_at_key, &look);
-    if (!look.inside) { /* only a word that is no key has such a slot */
+    if (!look.inside) { /* none of its keys is of these slots */
         return VERDICT_SKIP;
     }
     return look.outside ? VERDICT_REFUSE : VERDICT_RUN;
@@ -137,14 +137,14 @@ run_commands(struct pull_log *log, struct slice commands)
            inject_run(log->inject, commands, log->reason, log->reason_size);
 }
 
-/* Commands that follow each other are executed together. */
+/* Executes a piece of a group. Consecutive commands are executed together. */
 static int
 run_piece(void *ctx, const struct snapshot_effects *piece)
 {
     struct pull_log *log = ctx;
     struct slice text = piece->commands;
     struct logged logged;
-    size_t begin = 0; /* of those that are not executed yet */
+    size_t begin = 0; /* of the commands that are not executed yet */
 
     logged_begin(&log->reader, text);
     while (logged_next(&log->reader, &logged)) {

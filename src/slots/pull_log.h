@@ -4,7 +4,7 @@
  * over. Commands on other keys are skipped. MULTI and EXEC are skipped, too: no
  * client is served these slots yet, and the cut-over never lies inside a group.
  * FLUSHALL and FLUSHDB delete the keys of the slots here. SWAPDB, and a command
- * whose keys are only partly of the slots, cannot be executed: then the pull
+ * of whose keys only some are of these slots, cannot be executed: then the pull
  * begins anew. Loop 0.
  */
 #pragma once

@@ -47,8 +47,8 @@ struct pull {
     bool follows; /* the snapshot is adopted, and the log is executed */
     struct pull_log *log;
     uint64_t position, sequence;
-    uint64_t durable_at; /* our position when the fence was reached; 0: it is
-                            not reached */
+    uint64_t durable_at; /* the position of our log when the fence was reached;
+                            0: it was not */
     uint64_t keys, bytes, lag_ms;
     unsigned attempts;
     struct buf text; /* the slots as text, for the source */
@@ -58,7 +58,7 @@ struct pull {
 void pull_link_begin(struct pull *pull);
 void pull_link_end(struct pull *pull);
 
-/* Continues with a snapshot that has come, and with its adoption. */
+/* Begins to adopt a loaded snapshot, and adopts its keys slice by slice. */
 void pull_link_look(struct pull *pull);
 
 extern const struct replica_hooks pull_link_hooks;

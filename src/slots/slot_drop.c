@@ -46,7 +46,7 @@ slot_drop_free(struct slot_drop *drop)
     }
 }
 
-/* Begins with the first key of the slots that are left. */
+/* Begins a sweep of the slots that are left. */
 static void
 begin_sweep(struct slot_drop *drop)
 {
@@ -92,8 +92,8 @@ on_pause_over(uv_timer_t *timer)
     }
 }
 
-/* Takes out the slots whose keys are, or will be, this server's again. Inside
- * the gate. */
+/* Takes out the slots whose keys this server needs again, now or soon. Inside a
+ * section of the gate. */
 static void
 spare(struct slot_drop *drop)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Deletes the keys of slots in the background: in slices with pauses between
- * them, so that clients do not notice. Our log has a DEL for each key. Loop 0.
+ * them, so that clients are not slowed down. Our log has a DEL for each key.
+ * Loop 0.
  */
 #pragma once
 
@@ -14,13 +15,13 @@
 struct loop0;
 struct slot_drop;
 
-/* Begins to delete all keys of these slots, in all databases; slots whose keys
- * are being deleted already are united with them. Only a primary deletes: a
- * server that follows another one has the keys of that one, and deletes none.
- * Slots that our node gains meanwhile keep their keys, too. */
+/* Begins to delete all keys of these slots, in all databases; they are added to
+ * the slots whose keys are being deleted already. A replica deletes no keys: it
+ * has its primary's. Slots that our node gains meanwhile keep their keys, too.
+ */
 void slot_drop_begin(struct slot_drop *drop, const struct slot_set *slots);
 
-/* Ends the deletion for these slots: the keys that are left stay. */
+/* Ends the deletion for these slots. Keys that were not deleted yet stay. */
 void slot_drop_end(struct slot_drop *drop, const struct slot_set *slots);
 
 /* Returns the slots whose keys may not all be deleted yet, and how many keys

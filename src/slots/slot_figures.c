@@ -23,7 +23,7 @@ struct slot_figures {
     uint64_t deleted;
 };
 
-/* Describes the pull: there is one at a time, which belongs to a claim. */
+/* Describes the pull. There is at most one. */
 static void
 describe_pull(const struct pull_progress *pull, struct buf *text)
 {

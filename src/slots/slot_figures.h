@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What the pull and the drop of slots have done, for SIDECAR STATUS, INFO and
- * the page: any thread reads what loop 0 has published. One mutex, a leaf.
+ * the status page. Any thread reads what loop 0 has published. One mutex, a
+ * leaf.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A slice is read first, and then its keys are deleted, since nothing may
+ * The keys of a slice are first collected and then deleted, since nothing may
  * change a stripe while it is scanned.
  */
 #include "slots/sweep.h"

@@ -16,9 +16,9 @@ struct sweep {
     struct inject *inject;
     struct keyspace *ks;
     const struct slot_set *slots;
-    bool one_db; /* only this database: */
+    bool one_db; /* only in database `db` */
     uint32_t db;
-    const struct keyspace *keep; /* keys that this has, too, stay */
+    const struct keyspace *keep; /* keys that are in this keyspace, too, stay */
     uint64_t cursor;
     bool done;
     uint64_t deleted;

@@ -42,8 +42,8 @@ figures_copy_chain(void *ctx, char (*ret_chain)[WIRE_ID_CHARS + 1])
     return count;
 }
 
-/* Turns times of the run clock into those of the monotonic clock: how long ago
- * they were counts pauses of this process, too. */
+/* Converts times of the run clock to the monotonic clock. So the ages that are
+ * shown include pauses of this process. */
 static void
 show_times(struct status_figures *figures, struct status_replica *replicas,
            size_t count)
@@ -97,8 +97,8 @@ publish(struct replication *r)
     figures_keep_chain(r);
 }
 
-/* Judges replicas as they will be at the next tick, so that writes are refused
- * in time and not a tick later. */
+/* Judges replicas by the time of the next tick. So writes are refused before a
+ * lag exceeds the limit, not a tick later. */
 void
 figures_judge(struct service *service)
 {

@@ -16,12 +16,13 @@ struct service;
 void figures_show(struct replication *r);
 void figures_settle(struct replication *r);
 
-/* Refuses writes if too few replicas keep up. Any thread, inside the gate. */
+/* Sets whether writes are refused because too few replicas keep up. Any thread,
+ * inside the gate. */
 void figures_judge(struct service *service);
 
 /* Copies the run ids of the servers above us for other threads. */
 void figures_keep_chain(struct replication *r);
 
-/* Returns these run ids. Any thread; it is called as a hook (struct
- * replication_calls). */
+/* Copies these run ids to ret_chain and returns how many there are. Any thread;
+ * it is called as a hook (struct replication_calls). */
 size_t figures_copy_chain(void *ctx, char (*ret_chain)[WIRE_ID_CHARS + 1]);

@@ -29,13 +29,13 @@
 
 enum {
     UNPARSED_MAX = 4096, /* an ACK has about 80 bytes */
-    ANSWER_MS = 5000     /* for a refusal to be read */
+    ANSWER_MS = 5000     /* time for the replica to read a refusal */
 };
 
 struct follower {
     struct follower *next;
     struct replication *r;
-    uint64_t id; /* of the former client */
+    uint64_t id; /* the id of the former client */
     struct link *link;
     struct user *user; /* the user of its login, with a reference */
 };
@@ -76,7 +76,8 @@ static const struct parse_limits ack_limits = { .args_max = 8,
                                                 .bulk_max = 128,
                                                 .query_max = UNPARSED_MAX };
 
-/* Handles REPLCONF ACK, the only command of a replica. False: another one. */
+/* Handles REPLCONF ACK, the only command that a replica may send. False: it has
+ * sent another command. */
 static bool
 handle_acks(struct replication *r, uint64_t id, const struct batch *batch)
 {
@@ -257,8 +258,8 @@ end_sync(struct replication *r)
     figures_settle(r);
 }
 
-/* Notes that the pipe was read to its end, or that all was written. The second
- * of the two ends the snapshot. */
+/* Notes that the pipe was read to its end, or that the snapshot was written
+ * completely. When both have happened, the snapshot ends. */
 static void
 end_half(struct replication *r, enum outgoing_state half, int error)
 {
@@ -401,7 +402,8 @@ attach(struct follower *follower, const struct handover *handover)
         grace_look(r);
         return false;
     }
-    if (hello.pulls) { /* such a server does not come back after a restart */
+    if (hello.pulls) { /* grace does not wait for a server that only takes slots
+                          over */
         log_notice("server.replication", "a server takes slots over",
                    "id=%llu address=%s port=%u slots=%u",
                    (unsigned long long)hello.id, hello.address, hello.port,
@@ -420,9 +422,8 @@ attach(struct follower *follower, const struct handover *handover)
     return true;
 }
 
-/* Returns whether a server is above us. Two servers that connect to each other
- * at the same moment detect the ring only here. A primary that has lost its
- * data may take slots from its replica, if that has no link to it. */
+/* Returns whether the server with this run id is above us. Two servers that
+ * connect to each other at the same moment detect the ring only here. */
 static bool
 is_above_us(const struct replication *r, const char *run_id)
 {
@@ -437,8 +438,8 @@ is_above_us(const struct replication *r, const char *run_id)
     return false;
 }
 
-/* Returns why the replica is refused, as an error reply; NULL: it is not.
- * `text` has room for one. */
+/* Returns the error reply that refuses the replica; NULL: it is not refused.
+ * `text` is storage for the reply. */
 static const char *
 refusal(struct replication *r, const struct handover *handover, char *text,
         size_t size)
@@ -463,7 +464,8 @@ refusal(struct replication *r, const struct handover *handover, char *text,
         (!handover->pulls || replica_is_connected(r->replica))) {
         return "-ERR a ring: this server follows the one that asks\r\n";
     }
-    /* A copy of slots needs what is here, not what is at our primary. */
+    /* A server that takes slots over needs our data, not our primary's. It may
+     * be our primary, if that has lost its data and has no link to us. */
     return replica_is_connected(r->replica) ||
                    (handover->pulls && links_has_data(r->loop0->service))
                ? NULL
@@ -471,7 +473,7 @@ refusal(struct replication *r, const struct handover *handover, char *text,
                  "master\r\n";
 }
 
-/* False: the replica was refused with an error reply. */
+/* Accepts the replica. False: it was refused with an error reply. */
 static bool
 admit(struct follower *follower, const struct handover *handover)
 {
@@ -506,7 +508,7 @@ drop_handover(void *ptr)
     session_free_handover(handover);
 }
 
-/* Takes the handover over, on loop 0. */
+/* Accepts a handed-over connection, on loop 0. */
 static void
 on_handover(struct loop *loop, void *ptr, uint64_t number)
 {

@@ -12,7 +12,7 @@ struct replication;
 
 extern const struct primary_hooks followers_hooks;
 
-/* Takes a client's connection that PSYNC made a replica's. Called as
+/* Takes over the connection of a client that has sent PSYNC. It is called as
  * hand_over of struct replication_calls. Any thread. */
 bool followers_take(void *ctx, struct handover *handover);
 
@@ -24,9 +24,9 @@ void followers_kill(struct replication *r, uint64_t id);
 void followers_revoke(struct replication *r);
 void followers_close(struct replication *r);
 
-/* A snapshot began (fd is its pipe; -1: it could not begin, because of error),
- * reached its position, ended. Called as hooks of struct persist_sync_hooks;
- * ctx is the struct replication. */
+/* Handle that a snapshot began (fd is its pipe; -1: it could not begin, because
+ * of `error`), reached its position, and ended. They are called as hooks of
+ * struct persist_sync_hooks; ctx is the struct replication. */
 void followers_sync_began(void *ctx, int fd, int error, uint64_t position,
                           uint64_t sequence);
 void followers_sync_reached(void *ctx, uint64_t position, uint64_t sequence);

@@ -34,8 +34,8 @@ is_current(const struct replication *r)
     return role->replica && role->epoch == r->epoch;
 }
 
-/* Publishes whether the link is up. A command that changes the role clears
- * this; the link of an older role does not count then. */
+/* Publishes whether the link is up. A command that changes the role clears the
+ * flag. After that, the link of the older role does not count. */
 static void
 set_link_up(struct replication *r)
 {
@@ -113,7 +113,7 @@ apply_and_relay(struct replication *r, const struct wire_piece *group,
 
     if (!is_current(r)) {
         (void)snprintf(ret_reason, reason_size, "the role has changed");
-        return REPLICA_LATER; /* the link is closed next */
+        return REPLICA_LATER; /* the link will be closed */
     }
     if (!apply_clears(r->apply, group->value, group->sequence)) {
         r->following.up.put_off = true; /* clients have a turn first */
@@ -128,9 +128,9 @@ apply_and_relay(struct replication *r, const struct wire_piece *group,
     return REPLICA_APPLIED;
 }
 
-/* Keeps our data under a new history. A part of a group was executed, so our
- * data is no state of the primary's log, and must not be taken for one. It
- * stays, since it may be all that is left if the primary is lost. */
+/* Gives our data a new history. Only a part of a group was executed, so our
+ * data is no state of the primary's log, and must not be taken for one. We keep
+ * it, since it may be all that is left if the primary is lost. */
 static void
 disown(struct replication *r)
 {
@@ -208,8 +208,6 @@ take_key(void *ctx, uint64_t key)
     kept_role_update(r);
 }
 
-/* Drops our replicas: each learns the chain of servers above when it connects.
- */
 static bool
 take_holdings(void *ctx, struct slice text)
 {
@@ -222,6 +220,8 @@ take_holdings(void *ctx, struct slice text)
     return r->following.take_holdings(r->following.holdings_ctx, text);
 }
 
+/* Handles that the chain of servers above us has changed. Drops our replicas:
+ * each learns the chain when it connects again. */
 static void
 chained(void *ctx)
 {
@@ -233,8 +233,9 @@ chained(void *ctx)
 
 /* ---- snapshots ----------------------------------------------------------- */
 
-/* Frees our data in the background. Until the new data is in place, commands on
- * keys are refused and nothing is saved. False: no memory. */
+/* Drops our data, which is freed in the background. Until the new data is in
+ * place, commands on keys are refused and nothing is saved. False: no memory.
+ */
 static bool
 drop_data(struct replication *r)
 {
@@ -302,7 +303,8 @@ drop_transfer(struct replication *r)
     upstream_drop(&r->following.up);
 }
 
-/* Starts the thread that loads what arrives. False: it cannot be loaded. */
+/* Starts the thread that loads the arriving snapshot. Returns false, with a
+ * reason, if that is impossible. */
 static bool
 begin_transfer(struct replication *r, char *ret_reason, size_t reason_size)
 {
@@ -324,9 +326,9 @@ begin_transfer(struct replication *r, char *ret_reason, size_t reason_size)
     return true;
 }
 
-/* Our data stays until the part that the primary lacks is saved (heal/merge.h).
- * Until then the link is paused, and the bytes of the snapshot that have come
- * are kept. */
+/* Begins to load a snapshot. Our data stays until the part of it that the
+ * primary lacks is saved (heal/merge.h). Until then the link is paused, and the
+ * bytes of the snapshot that have arrived are held. */
 static bool
 load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
            size_t reason_size)
@@ -392,7 +394,7 @@ load_cancel(void *ctx)
     forget_load(upstream_owner(ctx));
 }
 
-/* Loads what was held, and what follows. */
+/* Loads the held bytes of the snapshot, and then those that follow. */
 static void
 release_load(struct replication *r)
 {
@@ -412,7 +414,7 @@ release_load(struct replication *r)
     }
 }
 
-/* Puts the new data in the place of the old. False: the role has changed. */
+/* Replaces our data by the new data. False: the role has changed. */
 static bool
 adopt(struct replication *r, struct keyspace *fresh,
       const struct snapshot_stamp *stamp)
@@ -427,7 +429,7 @@ adopt(struct replication *r, struct keyspace *fresh,
     bool current;
 
     primary_drop_all(r->primary, "all data was replaced");
-    figures_settle(r); /* their positions mean nothing in the new log */
+    figures_settle(r); /* the published positions are of the old log */
     gate_raise(gate, 0);
     current = is_current(r);
     if (current) {
@@ -475,8 +477,8 @@ end_load(struct replication *r)
     r->following.stores = true;
 }
 
-/* The link counts as up once the disk has the data that came, or has failed to
- * take it. */
+/* Declares the link up once the new data is on the disk, or could not be
+ * written there. */
 static void
 end_store(struct replication *r)
 {

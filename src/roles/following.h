@@ -9,7 +9,7 @@
 
 struct replication;
 
-/* Returns the replica's side of replication, which follows no primary yet; the
+/* Makes the replica's side of replication, which follows no primary yet. The
  * caller frees it. */
 struct replica *following_init(struct replication *r);
 
@@ -18,9 +18,10 @@ void following_begin(struct replication *r, const struct role *role,
                      bool failover);
 void following_end(struct replication *r);
 
-/* Closes the link because of CLIENT KILL, or because our data was replaced. It
- * then connects again. */
+/* Closes the link because of CLIENT KILL, or because our data was replaced. The
+ * replica's side then connects again. */
 void following_kill(struct replication *r, const char *reason);
 
-/* Continues when the transfer's thread or the journal has made progress. */
+/* Continues loading and storing a snapshot. Call it when the transfer's thread
+ * or the journal has made progress. */
 void following_look(struct replication *r);

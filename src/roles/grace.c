@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A primary that has just started does not know whether another server leads by
- * now (start-grace), and whether a replica has changes that it has lost itself.
- * The first doubt ends early when all former replicas follow again; the second
- * one ends only when a command says which server leads.
+ * A primary that has just started has two doubts. Does another server lead by
+ * now (start-grace)? That doubt ends early when all former replicas follow
+ * again. Does a replica have changes that this server has lost? Once a replica
+ * shows such changes, only a command that says which server leads ends that.
  *
  * The role file keeps the former replicas, each as a hash of its address, and
- * the histories that a replica which is not back yet may still be in: our data
- * may be too old to name them.
+ * the histories in which replicas that are not back yet may still be. Our data
+ * may be too old to name these histories.
  */
 #include "roles/grace.h"
 
@@ -94,7 +94,7 @@ forget_name(uint64_t names[ROLE_FOLLOWERS_MAX], uint64_t name)
     }
 }
 
-/* Adds a name. False: the list is full. */
+/* Adds the hash of an address. False: the list is full. */
 static bool
 note_name(uint64_t names[ROLE_FOLLOWERS_MAX], uint64_t name)
 {
@@ -161,7 +161,8 @@ grace_begin(struct replication *r, const struct history *loaded,
     for (size_t i = 0; i + 1 < count && i < ROLE_BEFORE_MAX; i++) {
         memcpy(grace->before[i], ended[i + 1].id, sizeof(grace->before[i]));
     }
-    if (r->grace_ms > 0) { /* no command could say which server leads */
+    /* Until now no command could say which server leads. */
+    if (r->grace_ms > 0) {
         atomic_store(&r->loop0->service->grace_until_ms,
                      replication_now_ms() + r->grace_ms);
     }

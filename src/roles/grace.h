@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The time after a primary's start in which it cannot know whether another
- * server leads by now, and whether replicas have newer data. Loop 0.
+ * The grace: the time after a primary's start in which it does not know whether
+ * another server leads by now, and whether replicas have newer data. Loop 0.
  */
 #pragma once
 
@@ -10,15 +10,15 @@
 struct replication;
 struct role_state;
 
-/* Begins this time after a start as a primary, with data of this history and
+/* Begins the grace after a start as a primary, with data of this history and
  * position. */
 void grace_begin(struct replication *r, const struct history *loaded,
                  uint64_t position);
 
-/* Notes a replica that was accepted; call grace_look then. */
+/* Notes a replica that was accepted. Call grace_look after it. */
 void grace_meet(struct replication *r, const struct primary_hello *hello);
 
-/* Fills in what the role file stores about it. */
+/* Fills in what the role file stores about replicas and earlier histories. */
 void grace_fill(const struct replication *r, struct role_state *state);
 
 /* Ends the doubts that time, a replica or a command has resolved. */

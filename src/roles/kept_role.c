@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A server that was never a replica and never had one has no role file.
+ * A server that was never a replica and never had a replica has no role file.
  */
 #include "roles/kept_role.h"
 
@@ -13,7 +13,8 @@
 
 #include <stdio.h>
 
-/* Lets replies to writes go when the disk has the role that admits them. */
+/* Once the disk has the role that admits writes, lets the replies to them go.
+ */
 static void
 release(struct replication *r, uint64_t epoch)
 {

@@ -15,21 +15,21 @@ enum kept_role {
     KEPT_ROLE_REFUSED /* the options do not allow it */
 };
 
-/* Sets the kept role, or else the configured one. Call it before the loops run,
- * when the data directory is locked. Unless it returns KEPT_ROLE_OPEN, the
- * reason was logged. */
+/* Sets the role of the role file or, without one, that of the configuration.
+ * Call it before the loops run, when the data directory is locked. If it does
+ * not return KEPT_ROLE_OPEN, it has logged the reason. */
 enum kept_role kept_role_open(struct replication *r);
 
 /* Writes the file if the role has changed. Outside the gate. */
 void kept_role_update(struct replication *r);
 
-/* Writes the file again, since the data directory is another one now. */
+/* Writes the file again, into a new data directory. */
 void kept_role_write_again(struct replication *r);
 
-/* Returns whether the role of this epoch was written, or an attempt has failed.
- * Any thread; it is called as a hook (struct replication_calls). */
+/* Returns whether the role of this epoch was written, or an attempt to write it
+ * has failed. Any thread; it is called as a hook (struct replication_calls). */
 bool kept_role_is_settled(void *ctx, uint64_t epoch);
 
-/* Writes the file if its newest state is not written yet. Its thread wakes the
- * loops, so call it before they are freed. */
+/* Writes the file if its newest state is not written yet. The thread that
+ * writes it wakes the loops, so call this before they are freed. */
 void kept_role_close(struct replication *r);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Loop 0 closes groups, seals them and sends replicas what is released. A group
- * costs as much CPU time as some commands. So changes that follow each other
- * closely, as those of a busy client do, are gathered for half a millisecond.
- * After a pause, or if a client waits for an acknowledgement, a change goes at
- * once: a client that writes here and then reads from a replica finds it there.
- * The timer is the kernel's, since those of libuv count milliseconds.
+ * Loop 0 closes groups, seals them, and sends replicas the released part of the
+ * log. A group costs as much CPU time as some commands. So changes in quick
+ * succession, as a busy client makes them, are gathered for half a millisecond.
+ * After a pause, or if a client waits for an acknowledgement, a change is sent
+ * at once: a client that writes here and then reads from a replica finds the
+ * change there. The timer is one of the kernel, since libuv's timers count
+ * milliseconds.
  */
 #include "roles/outgoing.h"
 
@@ -53,8 +54,8 @@ outgoing_close(struct replication *r)
 }
 
 /* Closes the group. Returns the position up to which replicas may have the log.
- * That is its end while all of it came from our primary, which has released it;
- * else the position that is released here. */
+ * If all of our log came from our primary, which has released it, that is the
+ * end of the group. Otherwise it is the position that is released here. */
 static uint64_t
 close_group(const struct replication *r)
 {
@@ -117,7 +118,7 @@ is_urgent(struct replication *r)
     return asked || primary_owes_ask(r->primary);
 }
 
-/* Returns up to where replicas may have what was written so far. */
+/* Returns the position up to which replicas may have the log so far. */
 static uint64_t
 reach(const struct replication *r)
 {
@@ -215,7 +216,7 @@ outgoing_look(struct replication *r)
     }
     atomic_store(&r->shared.poked, false);
     if (reach(r) == r->flush.streamed) {
-        return; /* until replication_moved: what was written is released */
+        return; /* replication_moved wakes us when more is released */
     }
     since_ns = clock_mono_ns() - r->flush.sent_ns;
     if (since_ns >= PAUSE_NS) {

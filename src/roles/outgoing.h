@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The log's way to our replicas. Loop 0, unless a line says otherwise.
+ * Sends the log to our replicas. Loop 0, unless a line says otherwise.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ void outgoing_start(struct replication *r, uv_loop_t *uv);
 void outgoing_stop(struct replication *r);
 
 /* outgoing_open() begins to copy the log into the backlog. outgoing_close()
- * ends that and frees the backlog, since no replica follows. */
+ * stops copying and frees the backlog, when no replica follows. */
 void outgoing_open(struct replication *r);
 void outgoing_close(struct replication *r);
 

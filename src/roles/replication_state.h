@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The state of replication, which the files of roles share. Loop 0 owns it,
- * except struct replication_shared. server/replication.c makes it, and looks at
- * it and at heals and slots in rounds. Each file calls only those named after
+ * except struct replication_shared. server/replication.c makes it, and calls
+ * this room, heals and slots in rounds. Each file calls only those named after
  * it:
  *
  *   followers.c     our replicas: links, snapshots for them
@@ -41,8 +41,9 @@ struct pull;
 struct slot_drop;
 struct slot_figures;
 
-/* A snapshot for our replicas, from the thread that saves through a pipe. It
- * ends when the pipe was read to its end and all was written, in either order:
+/* A snapshot for our replicas, which the saving thread writes to a pipe. It
+ * ends when the pipe was read to its end and the snapshot was written
+ * completely, in either order:
  *
  *   NONE -> RUNS -> READ   -> NONE      cancelled: any -> NONE
  *           RUNS -> WRITTEN -> NONE
@@ -85,41 +86,44 @@ struct failover {
 struct grace {
     uint64_t awaits_until_ms; /* until when it waits for replicas; 0: it does
                                  not wait */
-    uint64_t awaited[ROLE_FOLLOWERS_MAX]; /* those that are not back yet; 0: no
-                                             more */
-    bool awaits_more; /* and others, whose addresses are not known */
-    uint64_t met[ROLE_FOLLOWERS_MAX]; /* those that have followed since the
-                                         start; 0: no more */
+    uint64_t awaited[ROLE_FOLLOWERS_MAX]; /* the replicas that are not back yet;
+                                             0 ends the list */
+    bool awaits_more; /* it also waits for replicas with unknown addresses */
+    uint64_t met[ROLE_FOLLOWERS_MAX]; /* the replicas that have followed since
+                                         the start; 0 ends the list */
     bool met_more;
     char before[ROLE_BEFORE_MAX][HISTORY_ID_CHARS + 1];
 };
 
-/* What following.c keeps about our primary. Only `synced_once` is set by
- * others: role_change.c at a change of role, and replication.c at the start. */
+/* What following.c keeps about our primary. Others set only `synced_once`
+ * (server/replication.c, at the start) and the functions for sidecar mode. */
 struct following {
     struct upstream up;
-    /* All of our log came from our primary, which has released it: so our
+    /* Our whole log came from our primary, which has released it. So our
      * replicas may get it before it is on our own disk. */
     bool released_above;
-    /* Whether it has had data from a primary since it became a replica. Even if
-     * the next primary is unreachable, the data then counts as a replica's. */
+    /* The server has had data from a primary since it became a replica. Even if
+     * the next primary is unreachable, its data counts as a replica's. */
     bool synced_once;
     bool holds;      /* the snapshot waits until merge.c has saved our data */
-    struct buf held; /* the bytes of it that have come */
+    struct buf held; /* the bytes of the snapshot that have arrived */
     bool adopting;   /* persist puts the transferred data in place */
     bool stores;     /* the data is in place, but not on the disk yet */
-    /* In sidecar mode, takes what the primary holds of the slots; else NULL. */
+    /* In sidecar mode, handles a text that says which slots the primary holds;
+     * else NULL. */
     bool (*take_holdings)(void *ctx, struct slice text);
     /* In sidecar mode, returns whether the data of the primary, which is of
      * this history, may replace the data here; else NULL. */
     bool (*may_load)(void *ctx, const char *history);
     void *holdings_ctx;
-    bool told; /* the present link has told what the primary holds */
+    bool told; /* such a text has come over the present link */
 };
 
 /* What other threads read or ask for. */
 struct replication_shared {
-    _Atomic uint64_t kept_ticket, kept_epoch; /* of the role in the role file */
+    /* The ticket and the epoch of the role that was last given to the role
+     * file. */
+    _Atomic uint64_t kept_ticket, kept_epoch;
     atomic_bool poked;        /* there may be something to send */
     atomic_bool conf_changed; /* options have changed */
     atomic_bool streams;      /* the journal has a tap */
@@ -145,10 +149,11 @@ struct replication {
     struct merge_state merge_state;
     enum { REPLICATION_LOADS, REPLICATION_RUNS, REPLICATION_STOPPED } life;
 
-    struct role_state kept;  /* the state that role_file was last given */
-    bool has_replicas;       /* as the role file says */
-    uint64_t key;            /* key of the seals */
-    uint64_t epoch;          /* epoch of the role that the links follow */
+    struct role_state kept; /* the state that role_file was last given */
+    bool has_replicas; /* there are replicas, or were some until lately; the
+                          role file stores it */
+    uint64_t key;      /* key of the seals */
+    uint64_t epoch;    /* epoch of the role that the links follow */
     uint64_t released_epoch; /* the disk has the role of this epoch */
     char history[HISTORY_ID_CHARS + 1]; /* history of our log, as last noted */
 
@@ -178,10 +183,10 @@ struct replication {
     struct outgoing_flush {
         uv_poll_t poll;    /* of fd, a timer */
         uint64_t sent_ns;  /* when the last group was sent */
-        uint64_t streamed; /* up to which position it was sent */
+        uint64_t streamed; /* the position up to which the log was sent */
         int fd;
         bool armed;
-        bool more; /* replicas have not got all of it yet */
+        bool more; /* some replicas have not been sent all of that yet */
     } flush;
     uv_async_t poke; /* any thread sends it */
     struct replication_shared shared;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What follows from another role or another history of our log. Loop 0.
+ * Changes the links when the role or the history of our log changes. Loop 0.
  */
 #pragma once
 

@@ -141,7 +141,8 @@ take_history(struct slice *text, struct role_state *state)
     return true;
 }
 
-/* Removes a line that begins so and has words behind that. */
+/* Takes a line off the text that begins with `begin` and has more words behind
+ * it. *ret_line gets these words. */
 static bool
 take_words(struct slice *text, const char *begin, struct slice *ret_line)
 {
@@ -149,7 +150,8 @@ take_words(struct slice *text, const char *begin, struct slice *ret_line)
            ret_line->len > 0 && ret_line->data[ret_line->len - 1] != ' ';
 }
 
-/* Cuts the next word off such a line. False: there is none, or it is empty. */
+/* Cuts the next word off such a line. False: there is none, or the word is
+ * empty. */
 static bool
 next_word(struct slice *line, struct slice *ret_word)
 {
@@ -207,7 +209,8 @@ take_followers(struct slice *text, struct role_state *state)
 
 enum verdict { GOOD, DAMAGED, NEWER };
 
-/* Reads the text. All that format would not have written counts as damage. */
+/* Reads the text. A text that format() would not have written counts as
+ * damaged. */
 static enum verdict
 parse(struct slice text, struct role_state *ret_state, const char **ret_reason)
 {
@@ -349,6 +352,7 @@ role_file_write(struct kept_file *file, const struct role_state *state)
     struct role_state again;
     const char *why;
 
-    CHECK(parse(bytes, &again, &why) == GOOD); /* the next start can read it */
+    /* The next start must be able to read it. */
+    CHECK(parse(bytes, &again, &why) == GOOD);
     return kept_file_write(file, bytes);
 }

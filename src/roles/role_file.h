@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The role as it survives a restart: a small file in dir, rewritten at each
- * change. It overrides the configuration, since a Sentinel's command is newer
- * and /etc may be read-only. role_file.c draws it.
+ * The role file: a small file in dir that keeps the role for the next start. It
+ * is rewritten at each change. It overrides the configuration, since a
+ * Sentinel's command is newer and /etc may be read-only. role_file.c draws it.
  */
 #pragma once
 
@@ -24,13 +24,15 @@ struct role_state {
     char host[ROLE_HOST_MAX]; /* of the primary; valid by role_host_is_valid */
     uint32_t port;            /* 1..65535 */
     uint64_t key;             /* key of the seals; 0: none */
-    bool replicas; /* it had replicas: keep a backlog from the start */
+    bool replicas; /* the server had replicas: keep a backlog from the start on
+                    */
     char history[HISTORY_ID_CHARS + 1]; /* history of the data; "": none */
-    /* For a primary: earlier histories, newest first, in which a replica that
-     * is not back yet may still be; "": no more. */
+    /* For a primary: the earlier histories in which replicas that are not back
+     * yet may still be. Newest first; "" ends the list. */
     char before[ROLE_BEFORE_MAX][HISTORY_ID_CHARS + 1];
     /* For a primary: its last replicas, each as the hash of its address
-     * (grace.c); 0: no more. more_followers: there were more than these. */
+     * (grace.c); 0 ends the list. more_followers: there were more than these.
+     */
     uint64_t followers[ROLE_FOLLOWERS_MAX];
     bool more_followers;
 };

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Blocks of one size in a list, and the ends of groups in another; both have
- * one writer at a time (under the journal's mutex) and one reader (loop 0). The
- * count of ends publishes what was written before it (release, acquire): an end
- * tells the reader how far it may follow the blocks, whose `next` was set
- * before.
+ * A list of blocks of one size, and a list of the ends of groups. Both have one
+ * writer at a time (under the journal's mutex) and one reader (loop 0). The
+ * writer publishes the count of ends last (release, acquire). So an end tells
+ * the reader how far it may follow the list of blocks.
  *
  *   blocks   [......#seal...][.....#seal#..][...hole.......]
  *            first (loop 0's index)          tail (writer's)
@@ -22,7 +21,7 @@
 #include "journal/group.h"
 
 enum {
-    BLOCK_BYTES = 64 * 1024, /* with the link */
+    BLOCK_BYTES = 64 * 1024, /* including `next` */
     ENDS_IN_PART = 255,
     SPARES_MAX = 8,
     INDEX_MIN = 8
@@ -55,12 +54,12 @@ struct backlog {
     size_t fill;        /* bytes in the tail */
     uint64_t position;  /* the end of everything written */
     struct part *last;  /* the part that gets the next end */
-    struct block *kept; /* former spares */
+    struct block *kept; /* free blocks, once spares */
 
     /* Written by both, or read by any. */
     _Alignas(64) _Atomic(struct block *) spares;
     _Atomic(struct block *) head; /* first block, before it is in the index */
-    _Atomic(struct part *) part;  /* the first part, before loop 0 has it */
+    _Atomic(struct part *) part;  /* the first part, before loop 0 reads it */
     _Atomic uint64_t bytes;
     _Atomic uint32_t spare_count;
     atomic_bool broken;
@@ -72,10 +71,10 @@ struct backlog {
     uint64_t first; /* position of the first byte of the first block */
     uint64_t sealed;
     struct part *reading;
-    uint32_t read; /* ends of it that were read */
+    uint32_t read; /* how many ends of `reading` were read */
     struct group_hash *hash;
     bool lent;
-    struct block *held; /* the backlog began anew: free them on return */
+    struct block *held; /* blocks to free on backlog_return */
 };
 
 /* ---- memory; either side ------------------------------------------------- */

@@ -30,7 +30,7 @@ void backlog_begin(struct backlog *backlog, uint64_t position);
 uint64_t backlog_seal(struct backlog *backlog, uint64_t key, uint64_t unix_ms);
 
 /* Bytes [first, sealed) can be read. The backlog is broken if there was no
- * memory for later bytes: then call backlog_begin, and drop all replicas that
+ * memory for more bytes. Then call backlog_begin, and drop all replicas that
  * read from it. */
 uint64_t backlog_first(const struct backlog *backlog);
 uint64_t backlog_sealed(const struct backlog *backlog);

@@ -21,12 +21,13 @@ struct offer {
     char host[OFFER_HOST_MAX]; /* "": no primary */
     unsigned port;
     bool linked;
-    bool fails; /* an answer says later: the rest of them is only counted */
+    bool fails; /* an answer said "later": the other answers are only counted */
     size_t answers, answered;
     uint64_t timeout_ms, moved_limit_ms;
     uint64_t asked_ms, at_ms, pause_ms;
-    uint64_t moved_since_ms; /* 0: the last batch had no MOVED */
-    bool moved;              /* this one has */
+    uint64_t moved_since_ms; /* since when batches have had MOVED; 0: the last
+                                one had none */
+    bool moved;              /* this batch has had MOVED */
 };
 
 struct offer *
@@ -88,7 +89,7 @@ ask_primary(struct offer *offer, uint64_t now_ms)
 
     if (offer->host[0] == '\0') {
         offer->stage = OFFER_WAITS;
-        offer->at_ms = 0; /* as soon as there is a primary */
+        offer->at_ms = 0; /* ask as soon as there is a primary */
         return;
     }
     offer->stage = OFFER_ASKS;
@@ -153,7 +154,7 @@ offer_abandon(struct offer *offer)
     offer->stage = OFFER_IDLE;
 }
 
-/* Continues when all answers are there. */
+/* Continues when all answers have arrived. */
 static void
 conclude(struct offer *offer, uint64_t now_ms)
 {

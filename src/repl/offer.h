@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The sending side of a merge: a server that was a primary follows another one
- * now, and offers it the adds that it lacks, batch by batch. A state machine of
- * loop 0 without I/O or a clock of its own, like replica.h: the owner reports
- * each event with its time, and hooks carry out the decisions. A hook must not
- * call back into it.
+ * The sending side of a merge. A former primary follows another server now, and
+ * offers that primary the adds that it lacks, batch by batch. A state machine
+ * of loop 0 without I/O or a clock of its own, like replica.h: the owner
+ * reports each event with its time, and hooks carry out the decisions. A hook
+ * must not call back into it.
  *
  *   IDLE -> READS -> ASKS -> STORES -> READS ...
  *   READS, STORES -> IDLE                          no batch is left
  *   READS -> WAITS -> ASKS                         the primary cannot be asked
  *   ASKS -> WAITS -> ASKS                          an answer or the link failed
  *
- * A batch is sent as a whole, and again as a whole if one of its answers does
- * not come or says "later": adds are idempotent. Only when all answers are
- * there does the owner store what was refused. The link lasts until no batch is
- * left, the primary changes, or the link fails. Pauses begin with 100 ms and
- * double up to 5 s.
+ * A batch is sent as a whole. If one of its answers does not come or says
+ * "later", the whole batch is sent again: adds are idempotent. When all answers
+ * have arrived, the owner stores the adds that were refused. The link lasts
+ * until no batch is left, the primary changes, or the link fails. Pauses begin
+ * with 100 ms and double up to 5 s.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ enum {
 enum offer_verdict {
     OFFER_TAKEN,
     OFFER_REFUSED,
-    OFFER_LATER, /* the server cannot do it now */
+    OFFER_LATER, /* the server cannot execute it now */
     OFFER_MOVED  /* the key belongs to another server, perhaps only for a while
                   */
 };
@@ -64,19 +64,19 @@ void offer_free(struct offer *offer); /* NULL is fine; calls no hook */
 void offer_set_limits(struct offer *offer, uint64_t timeout_ms,
                       uint64_t moved_ms);
 
-/* Begins to offer, since there is something to offer. Does nothing unless the
- * offer is idle. */
+/* Begins to offer. Call it when there is something to offer. Does nothing
+ * unless the offer is idle. */
 void offer_begin(struct offer *offer);
 
-/* Sets the primary to ask from now on; NULL: none. It may be the present one.
- */
+/* Sets the primary to which batches are sent from now on, or none (NULL). It
+ * may be the present one. */
 void offer_set_target(struct offer *offer, const char *host, unsigned port,
                       uint64_t now_ms);
 
 /* ---- events -------------------------------------------------------------- */
 
-/* Says that the batch was read, and how many answers it will have, at least
- * one. */
+/* Says that the batch was read, and how many answers it will get (at least
+ * one). */
 void offer_batch(struct offer *offer, size_t answers, uint64_t now_ms);
 
 /* Ends the offer: no batch is left, or none can be read or stored now. */
@@ -91,5 +91,5 @@ void offer_tick(struct offer *offer, uint64_t now_ms);
 
 /* ---- queries ------------------------------------------------------------- */
 bool offer_is_idle(const struct offer *offer);
-/* Returns whether answers are due. */
+/* Returns whether the batch was sent and answers are missing. */
 bool offer_asks(const struct offer *offer);

@@ -2,7 +2,7 @@
  *
  * Sends one replica the log, enforces its limits, and removes it. The log is
  * not copied for each replica: a cursor says how far it was sent, and the
- * backlog keeps what lies behind the last cursor. A link is given about 1 MiB
+ * backlog keeps the log from the lowest cursor on. A link is given about 1 MiB
  * more than its socket took, so the memory that slow replicas cost is in the
  * backlog, once for all of them.
  */
@@ -122,9 +122,9 @@ peer_answer(struct primary *primary, struct peer *peer,
 }
 
 /* Returns the position up to which the log may be sent: the end of a group. A
- * server that takes over slots also gets what is not released: after the fence
- * it answers for these slots, so a crash here takes nothing back, and a full
- * disk here, which releases nothing, does not stop the transfer. */
+ * server that takes over slots also gets the part that is not released. After
+ * the fence it answers for these slots, so a crash here takes nothing back. And
+ * a full disk here, which releases nothing, does not stop the transfer. */
 static uint64_t
 target_of(const struct primary *primary, const struct peer *peer)
 {
@@ -143,7 +143,8 @@ peer_get_ack(struct primary *primary, struct peer *peer)
         return true;
     }
     peer->asked = peer->cursor;
-    ask->first = peer->cursor + 1; /* later positions are still asked for */
+    /* Positions after the cursor are still asked for. */
+    ask->first = peer->cursor + 1;
     if (ask->first > ask->last) {
         *ask = (struct primary_ask){ 0 };
     }
@@ -223,7 +224,7 @@ peer_check_limits(struct primary *primary, struct peer *peer, uint64_t now_ms)
     uint64_t soft = primary_output_limit(primary, primary->limits.soft_bytes);
     uint64_t target = target_of(primary, peer);
     uint64_t owed = peer_unsent(primary, peer);
-    /* A snapshot has the log since its begin behind its records. */
+    /* A snapshot ends with the log written since it began. */
     uint64_t from = peer->cursor == PEER_NOWHERE ? peer->acked : peer->cursor;
     char reason[REASON_MAX];
 
@@ -262,7 +263,7 @@ later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Returns when it last showed that it is alive. */
+/* Returns when the replica last showed that it is alive. */
 static uint64_t
 alive_ms(const struct peer *peer, size_t waiting)
 {
@@ -270,7 +271,7 @@ alive_ms(const struct peer *peer, size_t waiting)
     case PHASE_ONLINE:
         return peer->acked_ms;
     case PHASE_TAIL:
-        /* An empty socket shows nothing. */
+        /* If nothing is unsent, the socket shows no sign of life. */
         return waiting == 0 ? peer->heard_ms
                             : later(peer->heard_ms, peer->taken_ms);
     default:

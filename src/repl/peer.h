@@ -2,9 +2,10 @@
  *
  * One replica, as the primary's side sees it. Loop 0.
  *
- * A function that returns bool returns false if it dropped the replica, which
- * is freed then. Loops over all replicas run from the last to the first, since
- * the replicas behind a dropped one move up.
+ * Where no comment says otherwise, a function that returns bool returns false
+ * if it dropped the replica. The peer is freed then. Loops over all replicas
+ * run from the last to the first, since the replicas behind a dropped one move
+ * up.
  */
 #pragma once
 
@@ -40,8 +41,9 @@ bool peer_push(struct primary *primary, struct peer *peer, uint64_t now_ms,
                bool *more);
 /* Sends GETACK if one is due and the replica was sent the asked position. */
 bool peer_get_ack(struct primary *primary, struct peer *peer);
-/* Sends what this server holds of a cluster's slots, unless the replica knows
- * it already, has not been sent the data yet, or does not want to know it. */
+/* Sends the text that says which slots of a cluster this server holds. Does not
+ * send it if the replica has it already, was not sent the data yet, or does not
+ * want it. */
 bool peer_tell(struct primary *primary, struct peer *peer, uint64_t now_ms);
 bool peer_ping(struct primary *primary, struct peer *peer, uint64_t now_ms);
 

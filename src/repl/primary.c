@@ -77,10 +77,10 @@ primary_detached(struct primary *primary, uint64_t id)
     }
 }
 
-/* Returns how many of the last bytes stay for replicas that connect again.
- * Bytes that no replica has acknowledged stay, too, as far as merge_bytes
- * allow, and the same amount of the log before them: the replica that is
- * promoted may be behind the one that has acknowledged most. */
+/* Returns how many of the last bytes of the log the backlog keeps: its
+ * configured size, and in addition the bytes that no replica has acknowledged,
+ * up to merge_bytes. The configured size then remains for a promoted replica
+ * that is behind the one that has acknowledged most. */
 static uint64_t
 kept_bytes(const struct primary *primary)
 {
@@ -135,8 +135,8 @@ is_ahead(const struct primary *primary, const struct primary_hello *hello)
     return false;
 }
 
-/* Returns whether our data is older than that of this replica or an earlier
- * one. */
+/* Returns whether this replica, or one that came earlier, has newer data than
+ * we. */
 static bool
 judge_hello(struct primary *primary, const struct primary_hello *hello)
 {
@@ -170,7 +170,7 @@ primary_is_behind(const struct primary *primary)
     return primary->behind;
 }
 
-/* Returns why a replica is refused, as an error reply; NULL: it is not. */
+/* Returns the error reply that refuses a replica; NULL: it is not refused. */
 static const char *
 refusal(struct primary *primary, const struct primary_hello *hello)
 {
@@ -261,7 +261,7 @@ begin_waiting(struct primary *primary, struct peer *peer, uint64_t now_ms)
                peer->hello.history[0] != '\0' ? peer->hello.history : "none",
                peer->hello.position, backlog_first(primary->backlog),
                backlog_sealed(primary->backlog));
-    /* The ping shows the replica that its request arrived. */
+    /* The ping tells the replica that its request has arrived. */
     if (peer_send_line(primary, peer, slice_lit("+PING\r\n"), now_ms)) {
         primary_sync_ask(primary, now_ms);
     }
@@ -346,7 +346,7 @@ primary_acked(struct primary *primary, uint64_t id, uint64_t position,
         peer_drop(primary, peer, reason);
         return;
     }
-    /* Its disk cannot have what it has not applied. */
+    /* The replica's disk cannot have more than it has applied. */
     synced = synced < position ? synced : position;
     peer->acked_ms = now_ms;
     if (peer->phase == PHASE_ONLINE && position == peer->acked &&

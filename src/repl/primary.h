@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The primary's side of replication: which replicas there are, which position
- * each of them has, which of them need a snapshot. A state machine of loop 0
- * without I/O or a clock of its own: the owner reports each event with its
- * time, and hooks carry out the decisions at once. The simulator of
- * tests/unit/repl links this same object.
+ * The primary's side of replication: it knows the replicas, the position of
+ * each, and which of them need a snapshot. A state machine of loop 0 without
+ * I/O or a clock of its own: the owner reports each event with its time, and
+ * hooks carry out the decisions at once. The simulator of tests/unit/repl links
+ * this same object.
  *
  * All replicas that wait for a full synchronization share one snapshot
  * (primary_sync.h). The primary never waits for a replica: it drops one whose
@@ -34,8 +34,8 @@ void primary_set_history(struct primary *primary, const struct history *history,
  * position in one of them has changes that are lost here, and that WAIT may
  * have confirmed to clients. Once such a replica has come, no replica gets a
  * snapshot, because it would delete these changes there as well. Another call
- * ends that state. With count 0, the data of this server is the valid one,
- * whatever the replicas have. */
+ * ends that state. With count 0, the data of this server counts as the valid
+ * one, whatever the replicas have. */
 void primary_set_ended(struct primary *primary,
                        const struct history_past *ended, size_t count);
 
@@ -66,10 +66,11 @@ void primary_drained(struct primary *primary, uint64_t id, uint64_t now_ms);
 bool primary_stream(struct primary *primary, uint64_t released,
                     uint64_t now_ms);
 
-/* Says that this server holds slots of a cluster as the text says, and that its
- * log has their data at this position. Each replica that wants to know gets the
- * text, between two groups, as soon as it was sent the log up to this position;
- * later replicas, too. Takes over the text, and leaves *text empty. */
+/* Says which slots of a cluster this server holds, as a text, and at which
+ * position of the log the text becomes true. Each replica that wants to know
+ * gets the text, between two groups, as soon as it was sent the log up to this
+ * position; later replicas, too. Takes over the text, and leaves *text empty.
+ */
 void primary_tell(struct primary *primary, struct buf *text, uint64_t position,
                   uint64_t now_ms);
 

@@ -20,7 +20,8 @@ struct primary_hello {
     char ip[STATUS_TEXT_MAX];
     char user[STATUS_TEXT_MAX]; /* the user as which it logged in */
     unsigned port;
-    char history[HISTORY_ID_CHARS + 1]; /* "": asks for a snapshot */
+    /* "": the replica asks for a snapshot. */
+    char history[HISTORY_ID_CHARS + 1];
     uint64_t position;
     /* It takes over these slots, and is no replica in other respects: its
      * snapshot has no other keys, it never resumes, and neither WAIT nor
@@ -55,8 +56,9 @@ struct primary_hooks {
 struct primary_limits { /* the options in force */
     uint64_t timeout_ms, ping_ms, sync_delay_ms;
     uint64_t backlog_bytes;
-    /* How many more bytes of the log, which no replica has acknowledged, the
-     * backlog keeps if there has been a replica (merge-on-heal); 0: none. */
+    /* How many bytes of the log that no replica has acknowledged the backlog
+     * keeps in addition, if there has been a replica (merge-on-heal); 0: none.
+     */
     uint64_t merge_bytes;
     size_t replicas_max;
     /* Limits of the output that a replica has not taken, including the part of

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The pace of the snapshot that is being sent: the fastest replica that
- * receives it sets the pace, and the snapshot is cancelled when no replica
- * needs it any more. Loop 0.
+ * Sets the pace of the snapshot that is being sent, by the fastest replica that
+ * receives it. Cancels the snapshot when no replica needs it any more. Loop 0.
  */
 #pragma once
 

@@ -11,8 +11,8 @@
 #include "repl/backlog.h"
 #include "repl/primary_hooks.h"
 
-/* A replica's way. A snapshot goes through all phases; a replica that resumes
- * is ONLINE at once:
+/* The phases of a replica. One that gets a snapshot goes through all of them;
+ * one that resumes is ONLINE at once:
  *
  *   NEW -> WAITS -> SNAPSHOT -> TAIL -> ONLINE      NEW -> ONLINE
  */
@@ -43,7 +43,8 @@ struct peer {
     uint64_t acked_ms, since_ms, heard_ms, sent_ms, taken_ms;
     uint64_t over_since_ms; /* since when it is above the soft limit; 0: it is
                                below */
-    uint64_t sent, taken;   /* bytes that the link was given, has sent */
+    /* Bytes given to its link; bytes that its socket took. */
+    uint64_t sent, taken;
 };
 
 /* The snapshot:
@@ -111,8 +112,9 @@ primary_sync_runs(const struct primary *primary)
     return primary->sync >= SYNC_RUNS;
 }
 
-/* Returns the limit in force; 0: none. It is never below the backlog: a replica
- * that is dropped within the backlog would only resume from it. */
+/* Returns the limit in force for a configured one; 0: none. It is never below
+ * the size of the backlog: a replica that is dropped while the backlog has all
+ * that it lacks would only come back and resume. */
 static inline uint64_t
 primary_output_limit(const struct primary *primary, uint64_t bytes)
 {

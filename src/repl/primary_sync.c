@@ -162,8 +162,8 @@ end_chunks(struct primary *primary, struct peer *peer, uint64_t now_ms)
     }
 }
 
-/* Drops the replicas whose snapshot could not be made, or did not even begin.
- */
+/* Drops the replicas whose snapshot could not be made. asked: it did not even
+ * begin. */
 static void
 drop_unserved(struct primary *primary, bool asked)
 {

@@ -2,8 +2,8 @@
  *
  * Full synchronizations: one snapshot serves all replicas that wait for the
  * same one, of all keys or of the same slots. The others wait for the next
- * snapshot. The owner (primary_hooks.h) makes it, and reports when it begins,
- * its bytes, and when it ends. Loop 0.
+ * snapshot. The owner (primary_hooks.h) makes the snapshot. It reports its
+ * beginning, its bytes and its end. Loop 0.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ struct primary_sync {
 void primary_sync_began(struct primary *primary,
                         const struct primary_sync *sync, uint64_t now_ms);
 /* Says that the snapshot is the state at this position, where the log for its
- * replicas begins. It is not before the position in primary_sync_began. */
+ * replicas begins. It is not lower than the position in primary_sync_began. */
 void primary_sync_reached(struct primary *primary, uint64_t position);
 void primary_sync_bytes(struct primary *primary, struct slice bytes,
                         uint64_t now_ms);

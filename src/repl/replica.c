@@ -156,7 +156,7 @@ replica_closed(struct replica *replica, uint64_t number, const char *reason,
     if (number != replica->link.number || number == 0) {
         return;
     }
-    /* The owner has closed it already: no hook. */
+    /* The owner has closed the link already, so the hook is not called. */
     replica->link.number = 0;
     if (replica->stage == STAGE_DIALS) {
         replica_link_explain(replica, "%s", reason);
@@ -200,8 +200,8 @@ replica_disk_moved(struct replica *replica, uint64_t now_ms)
     }
 }
 
-/* The link was lost while the snapshot was loaded: connects again, to resume
- * from there. */
+/* Handles that the link was lost while the snapshot was loaded. Connects again,
+ * to resume at the snapshot's position. */
 static void
 loaded_without_link(struct replica *replica, uint64_t now_ms)
 {
@@ -264,7 +264,7 @@ check_silence(struct replica *replica, uint64_t now_ms)
     bool steps = replica->stage <= STAGE_ANNOUNCES;
     uint64_t since_ms = steps ? replica->stage_ms : replica->heard_ms;
 
-    /* While reading is paused, silence means nothing. */
+    /* While we do not read, the primary cannot be heard. */
     if (!replica->link.paused &&
         now_ms - since_ms >= replica->options.timeout_ms) {
         if (replica->stage < STAGE_LOADS) {

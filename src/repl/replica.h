@@ -7,7 +7,7 @@
  * reports about an older link (number).
  *
  * It resumes and acknowledges only at the ends of groups. It treats a wrong
- * seal as a fault of the link: it connects again and resumes behind the last
+ * seal as a fault of the link: it connects again and resumes after the last
  * good group. A second wrong seal at the same position, a gap in the sequence,
  * or a group that cannot be applied lead to a full synchronization, never to
  * data that differs from the primary's.
@@ -29,10 +29,11 @@ void replica_free(struct replica *replica);
 void replica_set_options(struct replica *replica,
                          const struct replica_options *options);
 
-/* Takes over these slots ("0-5460 9000", REPLCONF slots) instead of following;
- * "": follows. Then no link resumes: each one begins with a snapshot of the
- * slots, and the hook `where` is called for acknowledgements only. Call it
- * before replica_follow. */
+/* Makes the replica's side take over these slots ("0-5460 9000", REPLCONF
+ * slots) instead of following; "": it follows. When it takes over slots, no
+ * link resumes: each one begins with a snapshot of the slots, and the hook
+ * `where` is called for acknowledgements only. Call it before replica_follow.
+ */
 void replica_set_slots(struct replica *replica, const char *slots);
 
 /* Follows this primary from now on, over a new link, even if it is the present
@@ -54,16 +55,15 @@ void replica_disk_moved(struct replica *replica, uint64_t now_ms);
 /* Continues after REPLICA_LATER, or when load_bytes has room again. */
 void replica_go_on(struct replica *replica, uint64_t now_ms);
 /* Ends the load of a snapshot. good: the data is in use, and the hook `where`
- * returns the state that the primary announced. A load may fail before the
- * snapshot is complete. It must fail if the snapshot is of another state than
- * announced. */
+ * returns its position. A load may fail before the snapshot is complete. It
+ * must fail if the snapshot is of another state than announced. */
 void replica_loaded(struct replica *replica, bool good, const char *reason,
                     uint64_t now_ms);
 /* Connects again, acknowledges, and checks time-outs. Call it about every 100
  * ms. */
 void replica_tick(struct replica *replica, uint64_t now_ms);
 
-/* Connects again soon, since there is a new hash secret. */
+/* Connects again soon. Call it when there is a new hash secret. */
 void replica_hasten(struct replica *replica, uint64_t now_ms);
 
 /* Makes the next attempt ask for a snapshot, because our data has changed in
@@ -76,7 +76,7 @@ bool replica_is_connected(const struct replica *replica);
  * being loaded. */
 bool replica_is_cut(const struct replica *replica);
 enum replica_failover replica_failover(const struct replica *replica);
-/* Returns how many bytes of the log have come and are not executed yet. */
+/* Returns how many bytes of the log have arrived and are not executed yet. */
 size_t replica_unread(const struct replica *replica);
 /* Fills the run ids of the servers above us, from our primary upwards, for
  * wire_hello.chain. They come from the last primary that answered. */

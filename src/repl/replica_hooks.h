@@ -49,15 +49,15 @@ struct replica_hooks {
      * refuses the group. After REPLICA_LATER it gets the same group again. */
     enum replica_applied (*apply)(void *ctx, const struct wire_piece *group,
                                   char *ret_reason, size_t reason_size);
-    /* Says that the primary holds slots of a cluster as this text says, at our
-     * present place in the log. False: the text is malformed. May be NULL. */
+    /* Says which slots of a cluster the primary held at our present position in
+     * the log, as a text. False: the text is malformed. May be NULL. */
     bool (*holdings)(void *ctx, struct slice text);
     /* Prepares for a snapshot of this state. False: the snapshot cannot be
      * loaded. */
     bool (*load_begin)(void *ctx, const struct wire_answer *answer,
                        char *ret_reason, size_t reason_size);
-    /* Takes the next bytes of the snapshot, always. False: it gets no more
-     * until replica_go_on. */
+    /* Takes the next bytes of the snapshot, in any case. False: it must get no
+     * more bytes until replica_go_on. */
     bool (*load_bytes)(void *ctx, struct slice bytes);
     /* The snapshot is complete. The owner answers with replica_loaded, later,
      * even if the link breaks meanwhile. */

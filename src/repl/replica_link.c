@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Which stage follows which, and when to connect again.
+ * Changes the stage, and decides when to connect again.
  */
 #include "repl/replica_link.h"
 
@@ -82,7 +82,7 @@ replica_link_enter(struct replica *replica, enum replica_stage stage,
     replica->stage_ms = now_ms;
 }
 
-/* Returns `ms`, and at random up to a quarter more. */
+/* Returns `ms` plus a random part of up to a quarter. */
 static uint64_t
 jittered(struct replica *replica, uint64_t ms)
 {
@@ -145,7 +145,8 @@ replica_link_lose(struct replica *replica, uint64_t now_ms)
         now_ms + jittered(replica, replica->retry.backoff_ms);
 }
 
-/* The next snapshot will probably fail, too, and costs the primary as much. */
+/* The next snapshot would probably fail, too, and costs the primary much. So
+ * the pause before it is long. */
 void
 replica_link_refuse(struct replica *replica, uint64_t now_ms)
 {

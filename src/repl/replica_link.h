@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The beginning and the end of the replica's link, and what follows from its
- * end. Loop 0.
+ * Begins and ends the replica's link, and decides when to connect again. Loop
+ * 0.
  */
 #pragma once
 
@@ -17,8 +17,8 @@ void replica_link_enter(struct replica *replica, enum replica_stage stage,
 void replica_link_dial(struct replica *replica, uint64_t now_ms);
 void replica_link_pause(struct replica *replica);
 
-/* Sends the bytes in replica->out. False: this has failed, and the link was
- * closed. */
+/* Sends the bytes in replica->out. False: that failed, and the link was closed.
+ */
 bool replica_link_flush(struct replica *replica, uint64_t now_ms);
 
 /* Sends a command to the primary, which begins a stage. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The fingerprints come in pages, since a reply is one line; then each missing
- * secret is asked for. It has to be on the disk before the next step.
+ * First the fingerprints are listed in pages, since a reply is one line. Then
+ * each missing secret is requested, and must be on the disk before the next
+ * step.
  */
 #include "repl/replica_secrets.h"
 
@@ -19,7 +20,7 @@ ask_for(struct replica *replica, const char *what, uint64_t now_ms)
     replica_link_say(replica, STAGE_SECRETS, argv, 3, now_ms);
 }
 
-/* Asks for the fingerprints from this one on. */
+/* Asks for the next page of fingerprints. */
 static void
 ask_page(struct replica *replica, uint64_t now_ms)
 {
@@ -29,7 +30,7 @@ ask_page(struct replica *replica, uint64_t now_ms)
     ask_for(replica, word, now_ms);
 }
 
-/* Asks for the next secret. */
+/* Asks for the next missing secret. Returns true if there is none. */
 static bool
 ask_next(struct replica *replica, uint64_t now_ms)
 {
@@ -94,7 +95,7 @@ listed(struct replica *replica, struct slice line, uint64_t now_ms)
     return ask_next(replica, now_ms);
 }
 
-/* Gives the owner the secret that has come. */
+/* Passes the secret that has arrived to the owner. */
 static bool
 pass_on(struct replica *replica, uint64_t now_ms)
 {

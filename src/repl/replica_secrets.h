@@ -8,8 +8,9 @@
 
 #include "repl/replica_state.h"
 
-/* Go on: at the beginning of a link, after a line of the primary, and in each
- * tick. Return true if there is nothing more to ask on this link. */
+/* Continue the requests: at the beginning of a link, after a line of the
+ * primary, and in each tick. Return true if there is nothing more to ask on
+ * this link. */
 bool replica_secrets_begin(struct replica *replica, uint64_t now_ms);
 bool replica_secrets_line(struct replica *replica, struct slice line,
                           uint64_t now_ms);

@@ -5,8 +5,8 @@
  * replica_talk.c does the handshake and the other lines, replica_link.c begins
  * and ends links. Each of them calls only those named after it.
  *
- * Each call may lose the link: a caller that continues compares link.number or
- * the stage first.
+ * Each call may lose the link. So a caller that continues after a call compares
+ * link.number or the stage first.
  */
 #pragma once
 
@@ -18,7 +18,7 @@
 /* REPLICA_KEPT_BYTES: the most memory that an empty buffer keeps. */
 enum { REPLICA_KEPT_BYTES = 64 << 10, REPLICA_TEXTS = 3 };
 
-/* One step after the other, each within the time-out:
+/* The stages. Each must end within the time-out:
  *
  *   WAITS -> DIALS -> [AUTHENTICATES] -> GREETS -> [SECRETS] -> ANNOUNCES
  *   ANNOUNCES -> ASKS
@@ -26,9 +26,9 @@ enum { REPLICA_KEPT_BYTES = 64 << 10, REPLICA_TEXTS = 3 };
  *   ASKS -> LOADS -> SWITCHES -> FOLLOWS   +FULLRESYNC
  *
  * A lost link leads to WAITS, and from there to DIALS. In SWITCHES the snapshot
- * is complete, so the stage lasts until it is in place, and leads to DIALS if
- * the link is lost by then. From IDLE the owner's replica_follow leads to
- * DIALS; replica_stop leads to IDLE. */
+ * is complete, so a lost link does not end the stage. It ends when the snapshot
+ * is in place; if the link is lost by then, it leads to DIALS. From IDLE the
+ * owner's replica_follow leads to DIALS; replica_stop leads to IDLE. */
 enum replica_stage {
     STAGE_IDLE, /* follows no primary */
     STAGE_WAITS,
@@ -49,15 +49,15 @@ enum replica_stage {
 struct replica_link {
     uint64_t number;   /* 0: there is no link */
     bool paused;       /* reading is paused */
-    bool heard_answer; /* any bytes since PSYNC was sent */
+    bool heard_answer; /* bytes have arrived since PSYNC was sent */
     bool ack_due;      /* acknowledge when the present bytes are read */
     bool progressed;   /* a group was applied */
-    struct replica_place asked; /* in our PSYNC; history "": a snapshot */
+    struct replica_place asked; /* the place that PSYNC named; history "": it
+                                   asked for a snapshot */
     struct wire_reader reader;
     uint64_t synced_acked; /* disk position last acknowledged */
-    /* GETACK arrived when this was our position, which our disk had not
-     * reached: acknowledge the disk's progress until it has; 0: that is not so.
-     */
+    /* Our position when a GETACK arrived, if our disk had not reached it: until
+     * it has, acknowledge the disk's progress. 0: none. */
     uint64_t disk_due;
 };
 
@@ -72,8 +72,8 @@ struct replica_retry {
     uint64_t bad_position; /* position of the last bad seal, or
                               REPLICA_NO_POSITION */
     bool distrusted;       /* the next attempt asks for a snapshot */
-    bool renews; /* connects again only for a new handshake, so a claim goes on
-                  */
+    bool renews; /* the link was lost only to get a new handshake, so a pull
+                    goes on */
 };
 
 enum {
@@ -97,12 +97,13 @@ struct replica {
     char run_id[HISTORY_ID_CHARS + 1];
     struct replica_options options;
     char *texts[REPLICA_TEXTS]; /* the texts that `options` points to */
-    char *slots; /* the slots that it takes over; "": it follows */
+    char *slots; /* the slots to take over; "": it follows the primary */
 
     char *host; /* of the primary; NULL: none */
     unsigned port;
     enum replica_failover failover;
-    struct wire_hello primary; /* run_id "": it has not answered yet */
+    /* The primary's introduction; run_id "": none yet. */
+    struct wire_hello primary;
 
     enum replica_stage stage;
     uint64_t stage_ms; /* when the stage began */
@@ -110,14 +111,14 @@ struct replica {
     struct replica_retry retry;
     struct replica_secrets secrets;
     uint64_t links;      /* how many links there have been */
-    struct buf gathered; /* bytes that arrived behind the last whole piece */
+    struct buf gathered; /* bytes that arrived after the last whole piece */
     struct buf out;      /* scratch, empty between calls */
     uint64_t position, sequence; /* the end of the last good group */
     struct wire_answer answer;   /* the last answer to PSYNC */
 
     uint64_t heard_ms, acked_ms, down_ms, synced_ms;
     uint64_t read_bytes, read_ms; /* in STAGE_LOADS: how much of the snapshot
-                                     has come, and when */
+                                     has arrived, and when */
     char reason[STATUS_TEXT_MAX]; /* why there is no link; "": not known */
     char logged[STATUS_TEXT_MAX]; /* the last reason that was logged */
     /* Why the last snapshot could not be loaded, for the primary; "": it was

@@ -13,7 +13,7 @@
 
 /* ---- pieces -------------------------------------------------------------- */
 
-/* Applies a group. False: read the same piece again later. */
+/* Applies a group. False: the same piece must be read again later. */
 static bool
 apply_group(struct replica *replica, const struct wire_piece *piece,
             uint64_t now_ms)
@@ -84,7 +84,7 @@ handle_piece(struct replica *replica, const struct wire_piece *piece,
         load_chunk(replica, piece->value, now_ms);
         return true;
     case WIRE_CHUNKS_END:
-        /* The log behind the snapshot stays unread until that is in place. */
+        /* The log that follows stays unread until the snapshot is in place. */
         replica_link_enter(replica, STAGE_SWITCHES, now_ms);
         replica_link_pause(replica);
         replica->hooks.load_end(replica->hooks.ctx);
@@ -100,7 +100,7 @@ handle_piece(struct replica *replica, const struct wire_piece *piece,
     }
 }
 
-/* Reads whole pieces. Returns how many bytes they had. */
+/* Reads whole pieces. Returns how many bytes it has read. */
 static size_t
 read_pieces(struct replica *replica, struct slice data, uint64_t now_ms)
 {
@@ -126,9 +126,9 @@ read_pieces(struct replica *replica, struct slice data, uint64_t now_ms)
     return used;
 }
 
-/* Keeps the bytes that are left: less than a group, since wire_read refuses a
- * group whose sizes are too large, or, while paused, the bytes of one read.
- * False: no memory. */
+/* Keeps the bytes that are left. They are less than the largest group, since
+ * wire_read refuses larger ones, or, while reading is paused, the bytes of one
+ * read. False: no memory. */
 static bool
 keep_rest(struct replica *replica, struct slice fresh, size_t used)
 {

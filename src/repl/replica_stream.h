@@ -6,6 +6,6 @@
 
 #include "repl/replica_state.h"
 
-/* Reads the gathered bytes, and the fresh ones behind them. */
+/* Reads the gathered bytes, and then the fresh ones. */
 void replica_stream_read(struct replica *replica, struct slice fresh,
                          uint64_t now_ms);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * wire.h draws the conversation.
+ * wire.h describes the conversation.
  */
 #include "repl/replica_talk.h"
 
@@ -65,7 +65,7 @@ announce(struct replica *replica, uint64_t now_ms)
         argv[argc++] = slice_lit("ip-address");
         argv[argc++] = slice_of(replica->options.announce_ip);
     }
-    /* An older primary ignores what it does not know of capa. */
+    /* An older primary ignores each capa that it does not know. */
     if (replica->refused[0] != '\0') {
         (void)snprintf(told, sizeof(told), "refused:%s", replica->refused);
         argv[argc++] = slice_lit("capa");
@@ -209,10 +209,10 @@ same_chain(const struct wire_hello *one, const struct wire_hello *other)
     return same;
 }
 
-/* Returns whether we may follow the primary: we make no ring with its chain,
- * which has room for us. An exception is a primary that has lost its data and
- * takes slots from its own replica: the replica refuses that itself while it
- * has a link to us. */
+/* Returns whether we may follow the primary: its chain does not contain us, and
+ * has room for us. If we are a primary that has lost its data, we may take
+ * slots from our own replica. It refuses that itself while it has a link to us.
+ */
 static bool
 fits_below(struct replica *replica)
 {
@@ -259,7 +259,8 @@ greeted(struct replica *replica, struct slice line, uint64_t now_ms)
         return;
     }
     if (replica_asks_failover(replica)) {
-        hello.chain_count = 0; /* it follows us, but is about to lead */
+        /* The primary still follows us, but is about to lead. */
+        hello.chain_count = 0;
     }
     same = same_chain(&hello, &replica->primary);
     replica->primary = hello;
@@ -275,7 +276,8 @@ greeted(struct replica *replica, struct slice line, uint64_t now_ms)
     }
 }
 
-/* Handles that the primary has accepted us, and with that a failover. */
+/* Handles that the primary has accepted us. A failover that we asked for is
+ * then done. */
 static void
 accepted(struct replica *replica, const char *how)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The handshake, the lines beside the stream, and acknowledgements. Loop 0.
+ * The handshake, the lines between groups and chunks, and acknowledgements.
+ * Loop 0.
  */
 #pragma once
 
@@ -14,7 +15,7 @@ const char *replica_talk_step(const struct replica *replica);
 void replica_talk_line(struct replica *replica, struct slice line,
                        uint64_t now_ms);
 
-/* Goes on with what had to wait for the owner. Call it in each tick. */
+/* Continues a step that waits for the owner. Call it in each tick. */
 void replica_talk_look(struct replica *replica, uint64_t now_ms);
 
 /* Sends our position, or 0 until a snapshot is in use. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A mutex guards copies of the figures and of the list of replicas. The times
- * at which online replicas acknowledged are atomics, the newest first. While
- * loop 0 replaces these times, a reader may see old ones beside new ones.
+ * of the online replicas' last acknowledgements are atomics, sorted from the
+ * newest to the oldest. While loop 0 replaces these times, a reader may see old
+ * ones beside new ones.
  */
 #include "repl/status.h"
 
@@ -49,7 +50,8 @@ status_free(struct status *status)
 
 /* ---- loop 0 -------------------------------------------------------------- */
 
-/* Sorts by insertion: there are few, and mostly they are in order already. */
+/* Sorts the times by insertion: there are few, and mostly they are in order
+ * already. */
 static void
 publish_times(struct status *status, const struct status_replica *replicas,
               size_t count)

@@ -25,10 +25,10 @@ enum status_replica_state {
 struct status_replica {
     uint64_t id; /* the id of its client */
     char address[STATUS_TEXT_MAX], local_address[STATUS_TEXT_MAX];
-    char ip[STATUS_TEXT_MAX];   /* as announced, or from its socket */
+    char ip[STATUS_TEXT_MAX];   /* as announced; if not, from its socket */
     char user[STATUS_TEXT_MAX]; /* the user as which it logged in; a long name
                                    is cut */
-    unsigned port;              /* announced, or listening; 0: unknown */
+    unsigned port; /* announced, or its listening port; 0: unknown */
     enum status_replica_state state;
     unsigned slots;         /* number of slots that it takes over */
     uint64_t acked, synced; /* positions; 0 while it loads its snapshot */
@@ -59,8 +59,7 @@ struct status_figures {
     bool backlog_active;
     enum status_failover failover;
     char failover_error[STATUS_TEXT_MAX];
-    /* as a replica; epoch: that of the struct role to which the figures belong
-     */
+    /* as a replica; epoch: the epoch of the struct role to which they belong */
     uint64_t epoch;
     enum status_link link;
     uint64_t link_id; /* for CLIENT LIST; 0: none */
@@ -68,8 +67,8 @@ struct status_figures {
     char reason[STATUS_TEXT_MAX]; /* why the link is down; "": not known */
     uint64_t heard_mono_ms, down_mono_ms, synced_mono_ms; /* 0: never */
     uint64_t sync_total_bytes, sync_read_bytes, sync_heard_mono_ms;
-    bool synced_once; /* it has had data from a primary since it became a
-                         replica */
+    bool synced_once; /* the server has had data from a primary since it became
+                         a replica */
 };
 
 struct status *status_new(void);
@@ -79,8 +78,8 @@ void status_free(struct status *status);
 void status_publish(struct status *status, const struct status_figures *figures,
                     const struct status_replica *replicas, size_t count);
 
-/* Copies the figures and at most `max` replicas. Returns how many there are.
- * Any thread. */
+/* Copies the figures and at most `max` replicas. Returns the number of all
+ * replicas. Any thread. */
 size_t status_get(struct status *status, struct status_figures *ret_figures,
                   struct status_replica *ret_replicas, size_t max);
 

@@ -23,11 +23,11 @@
  *
  *   "+PING\r\n"     the primary is alive
  *   "+GETACK\r\n"   acknowledge now, and again when your disk has the position
- *   "+HOLDINGS <n>\r\n" and n bytes, the text of cluster/holdings.h: what the
- *                   primary holds of a cluster's slots at this place of its
- *                   log; soon after the answer to PSYNC, then at each change
+ *   "+HOLDINGS <n>\r\n" and n bytes, the text of cluster/holdings.h: which slots
+ *                   of a cluster the primary holds at this position of its log.
+ *                   It follows the answer to PSYNC, and each change
  *
- * +HOLDINGS comes between groups alone, and only to a replica that has said
+ * +HOLDINGS is sent only between groups, and only to a replica that has sent
  * capa holdings. +PING and empty lines ("\n") may also come before the answer
  * to PSYNC, which can take long.
  *
@@ -42,10 +42,10 @@
  *
  * chain: run ids from the primary's own primary upwards, separated by commas;
  * "-": none. A replica that finds its own run id there would close a ring. key:
- * of the seals, 16 hex digits. past: the earlier histories of the primary's
- * log, newest first, each "<history>:<until>", separated by commas; a replica
- * whose log went on in another way learns from it which part of its log the
- * primary does not have. A server of another kind answers REPLCONF bloomery
+ * the key of the seals, 16 hex digits. past: the earlier histories of the
+ * primary's log, newest first, each "<history>:<until>", separated by commas; a
+ * replica whose log went on in another way learns from it which part of its log
+ * the primary does not have. A server of another kind answers REPLCONF bloomery
  * with an error.
  */
 #pragma once

@@ -119,7 +119,8 @@ begins_holdings(const struct wire_reader *reader, struct slice data)
 static void
 read_holdings(struct slice data, struct wire_piece *piece)
 {
-    /* Its last byte stands for the type of the number. */
+    /* The last byte of "+HOLDINGS " takes the place of the number's type byte.
+     */
     size_t type = sizeof(holdings_begin) - 2;
     struct slice rest = { data.data + type, data.len - type };
     struct number number;

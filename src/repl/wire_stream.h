@@ -9,10 +9,10 @@
 
 /* Cuts the stream into pieces. The reader stores no bytes: the caller passes an
  * unfinished piece again from its beginning, with more bytes behind it (an
- * unfinished group is not scanned twice). data begins behind the `used` bytes
- * of the last piece; MORE uses no bytes. The pieces do not depend on how the
- * bytes arrived, except CHUNKs: each has all bytes of its chunk that have
- * arrived. After BAD the reader must not be used. */
+ * unfinished group is not scanned twice). data begins after the `used` bytes of
+ * the last piece; MORE uses no bytes. The pieces do not depend on how the bytes
+ * arrived, except CHUNKs: each has all bytes of its chunk that have arrived.
+ * After BAD the reader must not be used. */
 enum wire_kind {
     WIRE_MORE, /* no whole piece yet */
     WIRE_LINE, /* a line, in any phase; value is its text, which may be empty */

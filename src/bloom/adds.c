@@ -164,9 +164,9 @@ begin_list(struct request *req, const struct bloom_adds *adds, size_t first,
     }
 }
 
-/* Lists, in the effect, those of `count` items that are new; the first `before`
- * items come before these. As long as all items are new there is no list
- * (*listing). */
+/* Adds the new ones of `count` items to the list in the effect; `before` items
+ * were handled before these. The list begins (*listing) with the first item
+ * that is not new. */
 static void
 list_added(struct request *req, const struct bloom_adds *adds, size_t before,
            const bool *added, size_t count, bool *listing)
@@ -186,8 +186,9 @@ list_added(struct request *req, const struct bloom_adds *adds, size_t before,
     }
 }
 
-/* Returns whether an item must go into a filter that cannot grow. A log with
- * gaps may lack what emptied the filter, and its server had room. */
+/* Returns whether to add an item although the filter cannot grow. A log with
+ * gaps may lack a command that emptied the filter: there was room when this
+ * item was added. */
 static bool
 goes_over(const struct request *req, enum bloom_status status)
 {
@@ -259,7 +260,8 @@ add_all(struct request *req, struct bloom *bloom, const struct bloom_adds *adds,
 
 /* ---- deletable filters --------------------------------------------------- */
 
-/* Adds one item that is hashed. *ret_layer: which seemed to have it. */
+/* Adds one item that is hashed. *ret_layer is the layer that seemed to have it,
+ * or DELETABLE_NEW. */
 static enum bloom_status
 add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash,
         uint16_t *ret_layer)
@@ -346,8 +348,8 @@ struct slices {
     size_t count;
 };
 
-/* Adds one item that is hashed. *ret_changed: the newest generation had it not.
- */
+/* Adds one item that is hashed. *ret_changed: the newest generation did not
+ * have it. */
 static enum bloom_status
 add_aged(struct request *req, struct bloom *bloom, struct bloom_hash hash,
          uint64_t now_ms, bool *ret_added, bool *ret_changed)

@@ -265,7 +265,8 @@ load_chunk(struct request *req, struct bloom *bloom, int64_t iterator)
     }
     if (changed && bloom_kind(bloom) == BLOOM_DELETABLE &&
         !bloom_is_incomplete(bloom)) {
-        /* From now on bits may go, which chunks of a log would bring back. */
+        /* From now on deletions may clear bits, which a chunk in the log would
+         * set again. */
         keys_walk_again(req, &req->key);
     }
     req->dirty = changed ? 1 : 0;

@@ -16,10 +16,10 @@ enum { FIRST_SOURCE = 2 };
 
 /* ---- BF.RESET ------------------------------------------------------------ */
 
-enum { REPLACE_BYTES = 1 << 20 }; /* from here on the lines are not cleared */
+enum { REPLACE_BYTES = 1 << 20 }; /* larger filters get new lines */
 
-/* Returns the number of the name's next life. It is derived from the last one,
- * so that a replay gets the same (the finisher of Steele, Lea and Flood's
+/* Returns the next incarnation of a name. It is derived from the last one, so
+ * that a replay gets the same one (by the finisher of Steele, Lea and Flood's
  * SplitMix, OOPSLA 2014, which is one to one and maps only 0 to 0). */
 static uint64_t
 next_incarnation(uint64_t incarnation)
@@ -116,7 +116,7 @@ cmd_bf_reset(struct request *req)
  * new destination, or 0 if the destination existed. A replayed command always
  * has these two words, so no source can be mistaken for them. */
 struct merge {
-    size_t end; /* of the sources */
+    size_t end; /* argv position behind the sources */
     bool begins;
     uint64_t incarnation;
     const struct bloom **sources; /* each once, in no order */
@@ -287,7 +287,7 @@ merge_new(struct request *req, struct merge *merge)
     }
     fresh = made.bloom;
     err = unite(req, fresh, merge->first, merge);
-    if (err == OK && req->obey) { /* the time of what is there was over */
+    if (err == OK && req->obey) { /* the key that is there had expired */
         (void)keyspace_delete(req->keyspace, &req->key, req->now_ms);
     }
     if (err == OK) {

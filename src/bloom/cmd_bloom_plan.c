@@ -27,8 +27,8 @@ struct growth {
     struct plan plan;
     uint64_t capacity; /* of all layers */
     double rate;       /* of all layers together */
-    uint32_t ring;     /* generations, of kinds that do not age 1 */
-    uint32_t share;    /* of them that have the capacity */
+    uint32_t ring;     /* number of generations; 1 for kinds that do not age */
+    uint32_t share;    /* generations that share the capacity */
 };
 
 static struct growth

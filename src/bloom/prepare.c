@@ -15,7 +15,7 @@
 #include "core/payload.h"
 #include "core/valkeybloom.h"
 
-#define XXH_STATIC_LINKING_ONLY /* the state, whole */
+#define XXH_STATIC_LINKING_ONLY /* declares the whole struct of the state */
 #include <xxhash.h>
 
 enum {
@@ -27,15 +27,16 @@ enum {
 enum preparing_stage { HASHING, FILLING, DONE, NOTHING };
 
 struct preparing {
-    XXH3_state_t hash;      /* of our payload; aligned, so it comes first */
-    uint64_t crc;           /* of a module's */
-    struct filling filling; /* from a module's, or from a BF.LOAD */
+    XXH3_state_t hash;      /* of a payload of our own; aligned, so it comes
+                               first */
+    uint64_t crc;           /* of a module's payload */
+    struct filling filling; /* from a module's payload, or from a BF.LOAD */
     enum preparing_stage stage;
-    uint64_t at; /* byte to be hashed, or of all lines to be filled in */
+    uint64_t at; /* next byte to hash, or next byte of all lines to fill in */
     struct prepared made;
     struct bloom_env env;
     struct key source;
-    struct key_version seen; /* of it */
+    struct key_version seen; /* version of the source when it was copied */
 };
 
 static void
@@ -428,7 +429,8 @@ prepare_copy(struct request *req)
 {
     enum { SOURCE_AT = 1 };
 
-    return prepare_from(req, SOURCE_AT, UINT64_MAX); /* it has its size */
+    return prepare_from(req, SOURCE_AT, UINT64_MAX); /* no limit: the source has
+                                                        this size already */
 }
 
 /* A filter that BF.MERGE creates begins as a copy of the first source. */

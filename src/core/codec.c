@@ -394,7 +394,8 @@ bloom_copy_into(const struct bloom *bloom, struct bloom *copy)
     for (uint32_t i = 0; i < copy->count; i++) {
         if (layer_bytes(&from[i]) != layer_bytes(&layers[i]) ||
             from[i].capacity != layers[i].capacity) {
-            return false; /* of kind ageing */
+            return false; /* only the layers of an ageing filter can differ
+                             here */
         }
     }
     for (uint32_t i = 0; i < copy->count; i++) {

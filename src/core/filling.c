@@ -66,8 +66,8 @@ unpack(struct filling *filling, uint8_t *to, size_t bytes)
            (filling->lzf.at < packed.len || filling->lzf.done == len);
 }
 
-/* Fills in a part of one layer, which then is at *ret_end, or not. False if the
- * bytes are damaged. */
+/* Fills in a part of one layer. Sets *ret_end if the layer is then complete.
+ * False if the bytes are damaged. */
 static bool
 fill(struct filling *filling, uint8_t *lines, size_t bytes, bool *ret_end)
 {

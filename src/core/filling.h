@@ -22,7 +22,7 @@ struct filling {
     const uint8_t *stored; /* where the bytes were at the last piece */
     struct rdb_in in;      /* layers to come */
     filling_next_fn next;
-    unsigned version; /* of the form, for next */
+    unsigned version; /* version of the form; `next` needs it */
     size_t head;      /* bytes of an array in front of its bits */
     uint32_t layer;   /* being filled; at the end, the number of layers */
     struct rdb_string array; /* its array; `at` is the next byte of it */

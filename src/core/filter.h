@@ -55,8 +55,8 @@ struct bloom_coverage {
  * completed (core/deletable.h), oldest layer first: each piece of lines
  * includes the log up to its position. */
 struct bloom_pieces {
-    size_t most_bytes; /* of a piece */
-    uint32_t layers;   /* that were copied */
+    size_t most_bytes; /* bytes of a piece, at most */
+    uint32_t layers;   /* number of layers that were copied */
     uint64_t count;
     uint64_t at[];
 };

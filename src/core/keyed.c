@@ -19,7 +19,7 @@ static struct {
     bool is_set; /* there is an own secret */
     bool accepts_all;
     atomic_flag adding;
-    _Atomic size_t count; /* of others, which never change */
+    _Atomic size_t count; /* number of secrets in others; these never change */
     struct secret others[KEYED_OTHERS_MAX];
 } ring = { .adding = ATOMIC_FLAG_INIT };
 

@@ -12,7 +12,7 @@
 /* One layer, on all lines or on a sample of them. */
 struct measured {
     uint64_t bits;  /* bits that items can set */
-    double ones;    /* of these, how many are set, estimated from the sample */
+    double ones;    /* how many of these are set, estimated from the sample */
     double rate;    /* the present rate of false positives */
     uint64_t lines; /* 64 bytes each */
     uint64_t lines_read; /* fewer if only a sample was read */

@@ -18,7 +18,7 @@
 struct geometry {
     uint64_t lines; /* in each stripe */
     uint32_t stripes;
-    uint32_t log2; /* of kind deletable: of the region; else 0 */
+    uint32_t log2; /* in kind deletable of a region's words; else 0 */
 };
 
 /* Returns the number of stripes for an error rate in (0, 1): so many that no

@@ -30,7 +30,7 @@ left_out_end(void)
 
 struct left_out {
     uint64_t only, other, count;
-    struct buf names; /* of each: database, length, bytes */
+    struct buf names; /* for each name: database, length, bytes */
 };
 
 static void

@@ -45,7 +45,8 @@ run_clock_from_mono(const struct run_clock *clock, uint64_t mono_ns)
 {
     const struct run_clock_pause *pause;
     uint64_t skipped_ns = clock->skipped_ns;
-    uint64_t limit_ns = UINT64_MAX; /* a time in a pause is its end's */
+    uint64_t limit_ns = UINT64_MAX; /* a time in a pause counts as the end of
+                                       the pause */
 
     for (size_t n = 0; (pause = last_pause(clock, n)) != NULL &&
                        mono_ns < pause->run_ns + pause->after_ns;

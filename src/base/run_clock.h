@@ -47,7 +47,7 @@ struct run_clock {
     size_t count;                                    /* of pauses so far */
 };
 
-/* Reads it at this time of the monotonic clock. */
+/* Reads the clock at this time of the monotonic clock. */
 uint64_t run_clock_read(struct run_clock *clock, uint64_t mono_ns);
 
 /* Convert times that were read after one of the last RUN_CLOCK_PAUSES pauses.

@@ -54,7 +54,8 @@ settle_thread(void *arg)
     void *fn_arg = start->arg;
 
     use_cache();
-    metric_add(METRIC_MEM_USED, 0); /* gets its slot */
+    metric_add(METRIC_MEM_USED, 0); /* the thread takes its slot of the
+                                       metrics */
     CHECK(sem_post(&start->settled) == 0);
     return fn(fn_arg);
 }

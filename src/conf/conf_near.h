@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Guesses which name was meant by one that does not exist. Pure.
+ * Guesses which option or section was meant if a name does not exist. Pure.
  */
 #pragma once
 

@@ -88,7 +88,7 @@ enum conn_state { CONN_OPEN, CONN_LEAVING, CONN_CLOSING };
  *   FOR_EVENT   RETRIES     its event may have come
  *   FOR_ROOM    RETRIES     there may be room
  *   FOR_TURN    RUNS        its turn has come; the command may wait again
- *   RETRIES     RUNS        likewise
+ *   RETRIES     RUNS        its turn has come; the command may wait again
  *   any         RUNS        conn_close
  */
 enum conn_wait {
@@ -165,7 +165,8 @@ struct conn {
     struct conn *next, *prev;                /* in loop->conns */
     struct conn *next_waiting, **waiting_at; /* in the list of `wait` */
     struct buf pushed;                       /* not sent yet: push.h */
-    struct conn *next_pushed, **pushed_at;   /* in loop->pushed; NULL: is not */
+    struct conn *next_pushed, **pushed_at;   /* in loop->pushed; NULL: it is not
+                                                there */
     struct registered registered;
     uint32_t parked_until; /* it stays parked until then: low bits of uv_now; 0:
                               any time */
@@ -180,7 +181,8 @@ struct conn {
      * the client (timeouts.h). */
     uint32_t request_seconds, auth_seconds;
     uint64_t ended_ms; /* when its client was found to have ended its half of
-                          the socket while the connection waits; 0: has not */
+                          the socket while the connection waits; 0: it has
+                          not */
 };
 
 static inline uint64_t

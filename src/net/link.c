@@ -19,7 +19,7 @@
 
 enum {
     WRITE_BYTES = 512 * 1024,
-    SEAL_BYTES = 256 * 1024, /* of TLS, at once */
+    SEAL_BYTES = 256 * 1024, /* plain bytes that TLS encrypts in one call */
     OPENED_KEEP_BYTES = LOOP_READ_BYTES + 64 * 1024,
     /* After a failed write the other side's last bytes may still be unread, for
      * example why it closed: they are read first if they come this soon. */

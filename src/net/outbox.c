@@ -12,7 +12,7 @@
 
 enum {
     LONG_BYTES = 1024 * 1024, /* no socket accepts so much at once */
-    SEAL_BYTES = 128 * 1024,  /* of TLS, at once: some 50 us */
+    SEAL_BYTES = 128 * 1024,  /* bytes that TLS encrypts in one call: 50 us */
     SEALED_KEEP_BYTES = 256 * 1024
 };
 

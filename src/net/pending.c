@@ -8,8 +8,8 @@
 #include "net/outbox.h"
 
 enum {
-    ONE_BYTES = 8 * 1024,  /* of a connection; longer ones are not copied */
-    ALL_BYTES = 64 * 1024, /* of all */
+    ONE_BYTES = 8 * 1024,  /* of a connection; longer replies are not copied */
+    ALL_BYTES = 64 * 1024, /* of all connections of the loop */
     OLD_US = 200
 };
 

@@ -11,8 +11,9 @@
 #include "net/pending.h"
 
 enum {
-    CONN_BYTES = 64 * 1024,       /* of one connection, then they are sent */
-    LOOP_BYTES = 4 * 1024 * 1024, /* of all, then the oldest are sent */
+    CONN_BYTES = 64 * 1024,       /* of one connection; then they are sent */
+    LOOP_BYTES = 4 * 1024 * 1024, /* of all connections; then the oldest are
+                                     sent */
     AT_ONCE = 16                  /* writes between two looks at the clock */
 };
 

@@ -112,10 +112,10 @@ scan_bulk(const char *at, const char *end, const size_t *max)
     return (struct slice){ len.next, len.value };
 }
 
-/* The header of an argument. Pipelines and long commands repeat lengths: if the
- * "$12 CRLF" is that of the last argument, it needs no decoding. */
+/* The header of an argument. Pipelines and long commands repeat lengths: if
+ * "$12 CRLF" is the same as for the last argument, it needs no decoding. */
 struct shape {
-    uint64_t mask;   /* of as many low bytes as the header has */
+    uint64_t mask;   /* selects as many low bytes as the header has */
     uint64_t header; /* these bytes */
     size_t header_bytes;
     size_t bytes; /* all of the argument; at least 8 */

@@ -11,7 +11,7 @@
 
 enum {
     ENTRY_ALIGN = 16,
-    LAYERS = 64 /* of one filter, in a turn: the next turn takes others */
+    LAYERS = 64 /* of one filter in one turn; the next turn takes others */
 };
 
 static void

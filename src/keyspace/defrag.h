@@ -12,8 +12,10 @@
 
 struct defrag_sums {
     struct relocate_sums all;     /* all blocks */
-    struct relocate_sums filters; /* those of structs and lines of filters */
-    struct relocate_sums keys;    /* keys of which a block was moved, or none */
+    struct relocate_sums filters; /* blocks of filters: their structs and
+                                     lines */
+    struct relocate_sums keys;    /* counts keys instead: moved if any of their
+                                     blocks was moved */
 };
 
 /* Works for about budget_us, at least one step, from where it ended the last

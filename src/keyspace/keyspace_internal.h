@@ -60,7 +60,7 @@ struct keyspace {
     bool shared;     /* several threads take locks: walk.h */
     unsigned walks;  /* a bit for each walk under way; under the gate */
     unsigned shares; /* keyspace_share; loop 0's */
-    unsigned shards; /* of counts */
+    unsigned shards; /* number of shards in `counts` */
     struct gate *gate;
     struct keyspace_expiry expiry;
     _Atomic uint32_t *db_ids;   /* by the client's number */

@@ -21,7 +21,7 @@ struct reaper;
 struct reaper_set {
     struct reaper_set *next;
     uint64_t entries;
-    int64_t bytes; /* of their filters, about, or REAPER_COUNTS */
+    int64_t bytes; /* of the filters, about; or REAPER_COUNTS */
     struct table tables[KEYSPACE_STRIPES];
     struct expire expires[KEYSPACE_STRIPES];
 };

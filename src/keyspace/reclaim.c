@@ -78,9 +78,9 @@ dead_at(const struct keyspace *ks, const struct table *table, uint64_t cursor,
     return entry;
 }
 
-/* Removes dead entries and makes steps, at most `max` of both. Returns false
- * when it has removed all from the cursor on. After a removal it looks at the
- * same place again. */
+/* Removes dead entries and steps over other places, at most `max` times
+ * together. Returns false when it has removed all from the cursor on. After a
+ * removal it looks at the same place again. */
 static bool
 remove_dead(struct keyspace *ks, struct table *table, uint64_t *cursor,
             uint64_t max)
@@ -123,7 +123,7 @@ has_dead(const struct keyspace *ks)
 }
 
 /* Makes one step of a walk that starts again at the end while dead entries
- * remain: entries may die behind it. */
+ * remain: an entry may die at a place that the walk has passed. */
 static void
 dead_step(struct keyspace *ks, unsigned thread)
 {

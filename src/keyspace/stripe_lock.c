@@ -25,7 +25,7 @@
 
 enum {
     SPINS = 1000,      /* 10 us to 50 us */
-    POLITE_SPINS = 500 /* of a reader, while writers wait */
+    POLITE_SPINS = 500 /* spins of a reader while writers wait */
 };
 
 static const uint32_t WRITER = (uint32_t)1 << 31;

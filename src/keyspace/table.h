@@ -91,7 +91,8 @@ table_home(uint64_t bucket, uint64_t place)
     return (unsigned)((place >> (TABLE_PLACE_BITS - 8)) * (bucket & 63) >> 8);
 }
 
-/* Returns the slot whose bit says that entries with such places passed. */
+/* Returns the slot of a line whose bit says that entries with such places
+ * passed the line. */
 static inline unsigned
 table_passed(uint64_t place)
 {

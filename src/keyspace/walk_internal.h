@@ -36,8 +36,8 @@ struct walk {
     unsigned number; /* of the walks under way */
     uint64_t begin;  /* position */
     const struct walk_part *part;
-    uint16_t *numbers; /* of slots, at the begin */
-    uint32_t *epochs;  /* of slots, at the begin */
+    uint16_t *numbers; /* databases by slot, at the begin */
+    uint32_t *epochs;  /* epochs by slot, at the begin */
     _Atomic uint64_t holds, rounds;
     /* The walk's thread: */
     unsigned thread;

@@ -29,7 +29,7 @@ struct persist_info {
     int64_t last_save_seconds, current_save_seconds; /* -1: none */
     int64_t current_sync_seconds;
     uint64_t saves, save_failures; /* save_failures: in a row */
-    /* of the full state that is being written, and of the last one */
+    /* figures of the full state that is being written, and of the last one */
     struct walker_figures writing, written;
     double writing_percent;
     uint64_t walks;

@@ -163,7 +163,7 @@ struct persist_adopted {
     int64_t changes;
     bool from_file; /* the task's: it takes that file */
     bool journals;  /* the task's: the file also becomes a base */
-    int error;      /* of giving it its final name */
+    int error;      /* errno of the rename to its final name; 0: none */
 };
 
 /* presence.c: whether the files are where they should be. */
@@ -186,7 +186,8 @@ struct persist_presence {
     int new_fd, new_lock_fd, reopen_error; /* set by the task */
     bool saves;   /* there are save rules: a new directory gets a snapshot */
     bool refills; /* the data is not in the new directory yet */
-    uint64_t refill_ticket; /* of the snapshot; 0: the journal */
+    uint64_t refill_ticket; /* of the snapshot that refills; 0: a journal
+                               does */
 };
 
 /* A secret of another server that is being written (persist/learn.c). */

@@ -41,7 +41,7 @@ enum {
     RETRY_FIRST_S = 1,
     RETRY_MAX_S = 60,
     RETRY_FAULT_MAX_S = 2, /* clients wait */
-    INCREMENTS_MANY = 64   /* of so many starts: time for a new base */
+    INCREMENTS_MANY = 64   /* each start leaves one: time for a new base */
 };
 
 static const uint64_t SECOND_NS = 1000000000;

@@ -293,9 +293,9 @@ enum {
 struct user_part {
     struct slice text; /* the rule */
     struct buf joined; /* words of a selector, if it has several */
-    size_t end;        /* the word behind it */
+    size_t end;        /* index of the word behind the rule */
     struct selector *selector;
-    struct slice left; /* of the rules of the selector */
+    struct slice left; /* the selector's rules that are not applied yet */
     struct auth_sum sum;
 };
 

@@ -17,7 +17,7 @@
 /* ---- confirmations ------------------------------------------------------- */
 
 enum {
-    CONFIRMATION_BYTES = 64, /* of one beside its name, at most */
+    CONFIRMATION_BYTES = 64, /* of a confirmation without its name, at most */
     PIECE_NS = 500 * 1000,   /* of counting; then others have their turn */
     MUCH_WORK = 16 * 1024    /* of matching, after which the clock is asked */
 };
@@ -451,10 +451,10 @@ cmd_publish(struct request *req)
 
 struct listing {
     struct buf bulks; /* the names that match, encoded */
-    uint64_t count;   /* of them */
+    uint64_t count;   /* names in `bulks` */
     struct buf names; /* names to match, from names_at on */
     size_t names_at;
-    uint64_t cursor; /* of the others */
+    uint64_t cursor; /* where the search for more names goes on */
     bool begun;
 };
 

@@ -34,7 +34,7 @@ enum {
 struct walk {
     struct buf found; /* encoded names, behind a gap */
     size_t gap;
-    uint64_t count; /* of them */
+    uint64_t count; /* names in `found` */
     uint64_t cursor;
     bool ended;
     uint64_t seen, want; /* keys, matching or not */

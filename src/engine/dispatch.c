@@ -533,7 +533,7 @@ execute_window(struct request *req, struct window *window)
     } else {
         outcome = queue_or_run(req, window);
     }
-    observe_close(worker); /* of commands that took no lock, and of EXEC */
+    observe_close(worker); /* for commands that took no lock, and for EXEC */
     observe_wake(worker);
     if (outcome == PAUSED) {
         execute_count_part(req);

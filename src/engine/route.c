@@ -22,7 +22,7 @@ struct route {
     const struct slice *argv; /* of the command being looked at */
     const struct key *hashed; /* a key whose hash may be known */
     int slot;                 /* -1: no key so far */
-    enum err err;             /* of the keys themselves */
+    enum err err;             /* what the slots of the keys give so far */
     bool pauses;              /* the keys may be looked at in slices */
     bool goes_on;             /* ERR_AGAIN: for the next slice */
 };

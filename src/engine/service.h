@@ -118,7 +118,7 @@ struct slot_transfers {
     char source[256 + 16]; /* host:port */
     unsigned slots;
     uint64_t keys, bytes; /* keys and bytes that have come */
-    uint64_t lag_bytes;   /* of the source's log, not executed */
+    uint64_t lag_bytes;   /* bytes of the source's log not executed yet */
     uint64_t age_ms;      /* since it began to run */
 };
 
@@ -362,7 +362,7 @@ struct worker {
     struct buf arena;         /* rewritten effects of the running command */
     struct stage stage;       /* effects on their way to the journal */
     struct journal *unkicked; /* got effects since its writer was woken */
-    size_t expiry_room;       /* of the stage, for DELs: see expiry.c */
+    size_t expiry_room;       /* room in the stage for DELs: see expiry.c */
     size_t expiry_wants;      /* for the name that did not fit */
     uint64_t hold;            /* highest position that the batch wrote or read:
                                  its replies wait for it */

@@ -21,8 +21,8 @@ enum {
 };
 
 struct window {
-    uint32_t count;   /* of runs; dispatch lowers it to those executed */
-    uint32_t counted; /* of these, how many execute_count has counted */
+    uint32_t count;   /* runs here; dispatch lowers it to the executed ones */
+    uint32_t counted; /* how many runs execute_count has counted */
     struct run run[WINDOW_RUNS];
     struct ahead ahead; /* the same runs, with their keys; see window_keys */
 };

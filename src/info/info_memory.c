@@ -50,7 +50,8 @@ info_memory_get(const struct service *service, struct info_memory *ret_memory)
         .replicas = replication.replicas,
         .keys = keyspace_count_keys(service->keyspace),
     };
-    if (ret_memory->dataset > used) { /* counted a moment later */
+    if (ret_memory->dataset > used) { /* it was counted a moment later than
+                                         `used` */
         ret_memory->dataset = used;
     }
     ret_memory->has_allocator = allocator_get_figures(&ret_memory->allocator);

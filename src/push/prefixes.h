@@ -19,7 +19,8 @@ struct followers;
 struct prefixes_walk {
     bool goes_on;
     size_t length;          /* length of the prefix that it has reached */
-    struct followers *list; /* of that prefix; NULL: it is done */
+    struct followers *list; /* followers of that prefix; NULL: all were
+                               visited */
     size_t visited;         /* how many of the list it has visited */
 };
 

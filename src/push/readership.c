@@ -45,8 +45,8 @@ struct key {
 struct shard {
     _Alignas(64) pthread_mutex_t mutex;
     struct key **buckets;
-    size_t capacity, count; /* of keys, with forgotten ones */
-    uint64_t keys, items;   /* without forgotten ones */
+    size_t capacity, count; /* keys, forgotten ones included */
+    uint64_t keys, items;   /* forgotten ones not included */
     uint64_t epoch;         /* keys of an earlier epoch are forgotten */
 };
 

@@ -120,7 +120,7 @@ tracking_prefix_bytes(const struct tracking_options *options)
 size_t
 tracking_memory(const struct receiver *receiver)
 {
-    enum { KEY_BYTES = 128 }; /* of one key, if its name has a usual length */
+    enum { KEY_BYTES = 128 }; /* what a key with a name of usual length takes */
     const struct tracker *tracker = receiver->tracker;
     size_t bytes = 0;
 

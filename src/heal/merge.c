@@ -57,7 +57,8 @@ struct merge {
     struct link *link;
     struct answers *answers;
     bool logs_in;  /* the next reply is to AUTH */
-    uint32_t item; /* of the answer that is handled: the first refused one */
+    uint32_t item; /* index of the first refused item in the answer that is
+                      handled */
 };
 
 static void

@@ -431,7 +431,7 @@ merge_log_collect(void *arg)
     struct merge_log *log = arg;
     int dir_fd = -1;
 
-    unmap_journal(log); /* of the last attempt */
+    unmap_journal(log); /* the last attempt may have mapped it */
     merge_sift_free(log->sift);
     log->raw_fd = -1;
     log->sift = merge_sift_new();

@@ -332,7 +332,7 @@ execute_logged(struct complete *complete, const struct logged *logged)
         return redo(complete, argv, argc, FIRST_ITEM, true);
     case LOGGED_MAKE:
         return make_key(complete, argv);
-    case LOGGED_CHUNK: /* of the header, with INCARNATION n */
+    case LOGGED_CHUNK: /* the chunk with the header has INCARNATION n */
         return argc > CHUNK_WORDS ? make_key(complete, argv)
                                   : change(complete, argv);
     case LOGGED_CHANGE:

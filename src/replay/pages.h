@@ -19,7 +19,7 @@ enum { PAGES_LONG = 256 }; /* commands of more words have their pages cleared */
 struct pages {
     uint64_t sequence; /* of the group */
     size_t at;         /* of the next command, in the group */
-    size_t word;       /* of the next item, in that command; 0: of the first */
+    size_t word;       /* of the next item in that command; 0: the first */
     size_t reached;    /* of that item, in the group */
     uint64_t db;       /* at that command */
     struct logged_reader reader;

@@ -181,7 +181,7 @@ struct replication {
 
     uv_timer_t tick;
     struct outgoing_flush {
-        uv_poll_t poll;    /* of fd, a timer */
+        uv_poll_t poll;    /* watches the descriptor of a timer */
         uint64_t sent_ns;  /* when the last group was sent */
         uint64_t streamed; /* the position up to which the log was sent */
         int fd;

@@ -38,7 +38,7 @@ struct adoption {
     /* The filter that is sent in pieces now. Its name is in `found`. */
     bool in_pieces;
     struct key large;
-    uint64_t offset;              /* of its stream */
+    uint64_t offset;              /* in the filter's stream */
     struct buf payload, commands; /* scratch */
     uint64_t keys, bytes;
     char *reason; /* where to say why a step failed */

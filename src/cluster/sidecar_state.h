@@ -171,7 +171,7 @@ struct sidecar_slot {
     bool given; /* in CLAIMED: another daemon has fenced it here since, so it
                    will not be served */
     uint16_t owner_before; /* its owner at the last poll */
-    uint16_t source;       /* of a wanted slot; PEER_NONE: find one */
+    uint16_t source;       /* for a wanted slot; PEER_NONE: find one */
     uint16_t comer;        /* the daemon that has come for it */
     uint16_t forced_from;  /* of a forced slot: the peer whose data was chosen;
                               PEER_NONE: take the data of the highest epoch */
@@ -210,8 +210,9 @@ struct sidecar {
     struct sidecar_slot *slots; /* [CLUSTER_SLOTS] */
     struct slot_set kept;       /* held, and their data is on the disk */
     struct slot_set loose;   /* held, but their data is not on the disk yet */
-    struct slot_set writing; /* of kept: perhaps not in the file yet */
-    uint64_t writing_ticket; /* ticket of that file; 0: not written */
+    struct slot_set writing; /* slots in `kept` that the file may lack */
+    uint64_t writing_ticket; /* ticket of the file that has them; 0: not
+                                written */
     uint64_t stored;         /* the position + 1 that is on the disk */
     uint64_t store_ms;       /* when storing was last requested */
     char live[HISTORY_ID_CHARS + 1]; /* our log's history at the last look */

@@ -23,7 +23,8 @@ struct upstream {
     struct link *link;        /* NULL: none */
     uint64_t number;          /* the state machine's number of the link */
     uint64_t id;              /* for CLIENT LIST */
-    unsigned secrets_lacking; /* of the server's: missing here */
+    unsigned secrets_lacking; /* how many of that server's secrets are missing
+                                 here */
     bool put_off; /* the state machine heard "later": there is no room in the
                      journal or the transfer, or it is the clients' turn */
     struct wire_answer arriving; /* the state that the snapshot must have */

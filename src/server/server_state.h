@@ -49,7 +49,8 @@ struct stop {
     uint64_t awaits_until_ns; /* the end of the wait for replicas */
     uint64_t extended_ns;     /* when it last asked for more time */
     uint64_t again_ns; /* when to repeat the stop of a signal; 0: never */
-    uint64_t progress, moved_ns; /* of the disk; its last change */
+    uint64_t progress, moved_ns; /* progress of the disk, and when it last
+                                    changed */
 };
 
 /* The struct has more than 30 fields: the objects of all rooms, and the uv

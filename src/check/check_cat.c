@@ -3,7 +3,7 @@
  * Text output is one command a line, with the words quoted like in redis-cli,
  * so that it can be read, searched and typed back. RESP output is for redis-cli
  * --pipe, in commands that a client may send: an add never creates a key, and a
- * filter that no words of a client make comes as a RESTORE.
+ * filter that no command of a client can create is a RESTORE.
  */
 #include "check/check_cat.h"
 
@@ -189,7 +189,7 @@ on_entry(void *ctx, uint32_t db, const struct entry *entry,
     return put_filter(ctx, &record, &entry->bloom);
 }
 
-/* Prints the state that the effects make of the copies. */
+/* Prints the filters of a snapshot after its effects were executed on them. */
 static bool
 cat_world(struct cat *cat, int fd, const char *path)
 {
@@ -315,7 +315,7 @@ put_insert(struct cat *cat, const struct logged *logged)
     size_t argc = logged->argc;
     struct insert_words found = insert_words_of(argv, argc);
     size_t step = found.placed ? 2 : 1;
-    size_t first = found.list + step; /* of the items */
+    size_t first = found.list + step; /* argv position of the first item */
     size_t count = first < argc ? (argc - first + step - 1) / step : 0;
     const struct slice remove[] = { slice_lit("DEL"), argv[1] };
 

@@ -22,7 +22,7 @@ struct cut {
     struct check_target target;
     struct check_journal *journal;
     /* The last group that stays in the journal. */
-    size_t index; /* of its increment; count: there is none */
+    size_t index; /* index of its increment; count: there is no such group */
     uint64_t offset, position, sequence, ms, groups;
     bool passed; /* a group that does not stay was seen */
 };

@@ -31,12 +31,12 @@ struct salvage {
     struct check_journal *journal;
     /* About the groups to salvage, counted before anything is written. */
     uint64_t groups, bytes, end_position, end_sequence;
-    uint64_t keys, failed; /* of a journal: keys; commands that failed */
-    uint64_t kept;         /* of a journal: deletions left out */
-    struct check_snapshot snapshot; /* the last offset of so many */
+    uint64_t keys, failed; /* for a journal: keys, and commands that failed */
+    uint64_t kept;         /* for a journal: deletions left out */
+    struct check_snapshot snapshot; /* the snapshot that was salvaged last */
     char snapshot_path[CHECK_PATH_MAX];
     size_t snapshots;
-    bool lost, guessed;     /* something was lost; the manifest was */
+    bool lost, guessed;     /* something was lost; the manifest was guessed */
     uint64_t lost_up_to;    /* the position behind what the groups lack */
     bool has_base;          /* files found while guessing a manifest */
     bool nothing_to_add_to; /* no manifest could be guessed */
@@ -108,7 +108,8 @@ struct sealer {
     struct group_hash *hash;
     const char *path;
     int fd;
-    uint64_t sequence, bytes; /* of the last group; of the file */
+    uint64_t sequence, bytes; /* sequence of the last group; bytes of the
+                                 file */
 };
 
 static bool
@@ -496,7 +497,8 @@ begin_with_snapshot(struct salvage *salvage)
                   salvage->snapshot_path);
 }
 
-/* Loads the base, or the snapshot. *ret_sequence is its last group's. */
+/* Loads the base, or the snapshot. *ret_sequence is the sequence of the last
+ * group that it includes. */
 static bool
 load_state(struct salvage *salvage, struct check_world *world,
            const struct check_snapshot *base, uint64_t *ret_sequence)

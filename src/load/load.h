@@ -58,7 +58,7 @@ struct load {
     struct load_peer from;
     bool scandump; /* never use DUMP */
     bool follow;
-    const char *source_version; /* of a file without one; or NULL */
+    const char *source_version; /* for a file that names none; or NULL */
     uint64_t until_idle_s;      /* 0: until a signal */
     uint64_t db;                /* LOAD_DB_ALL: each */
     bool told_of_secrets;       /* load_secrets_hint has printed its hint */

@@ -17,8 +17,8 @@
 #include <inttypes.h>
 
 #define RATE_CAP        0.25
-#define VERSION_CAPS    8     /* of Redis and of RedisBloom */
-#define MODULE_CAPS     80000 /* the same version, as MODULE LIST has it */
+#define VERSION_CAPS    8     /* major version of Redis and of RedisBloom */
+#define MODULE_CAPS     80000 /* this version as MODULE LIST has it */
 #define GROWTH_DEFAULT  2
 #define TYPE_MODULE     "\x07"
 #define FIELDS_MAX      128

@@ -238,7 +238,7 @@ enum fetched {
     FETCHED,
     FETCHED_WHOLE, /* as FETCHED, but in one reply with all bits */
     FETCHED_PARTS, /* the pieces do not belong together */
-    FETCHED_OTHER, /* of a layout that the product does not have */
+    FETCHED_OTHER, /* the target product does not have this layout */
     FETCHED_REFUSED,
     FETCHED_GONE,
     FETCHED_STOP

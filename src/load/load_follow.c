@@ -43,7 +43,7 @@ enum outcome { OUTCOME_STOP, OUTCOME_LOST, OUTCOME_DONE };
 struct following {
     struct load *load;
     struct load_link source;
-    struct load_link asker; /* of INFO */
+    struct load_link asker; /* the link that asks for INFO */
     struct load_target target;
     struct load_apply apply;
     struct load_stream stream;

@@ -55,10 +55,13 @@ struct local_copy {
     struct bloom *part; /* NULL: the header is not there yet */
     uint64_t part_incarnation;
     bool header_asked;
-    uint64_t next_place, got_place; /* of the stream: to be asked, and there */
-    unsigned on_way;                /* replies that are due, */
-    unsigned dropped;               /* of which so many are for nothing */
-    struct buf kept;                /* struct told_item, since it began */
+    uint64_t next_place, got_place; /* places in the stream: the next to ask
+                                       for, and how far it has arrived */
+    unsigned on_way;                /* replies that are due */
+    unsigned dropped;               /* how many of these to ignore: their load
+                                       was given up */
+    struct buf kept;                /* struct told_item, each told since the
+                                       load began */
 };
 
 struct told_item {
@@ -473,7 +476,7 @@ take_push(struct local_copy *copy, struct slice value, uint64_t now_ms)
     struct local_frame frame;
 
     if (!local_frame_read(value, copy->options.key, &frame)) {
-        return true; /* of another kind, or key */
+        return true; /* another kind of push, or about another key */
     }
     switch (frame.kind) {
     case LOCAL_FRAME_IS:

@@ -9,7 +9,7 @@ enum {
     WORDS_MAX = 8,
     AT_KEY = 1,
     AT_WORD = 2,
-    AT_FIRST = 3 /* of the word's own */
+    AT_FIRST = 3 /* the first argument of that word */
 };
 
 /* Reads the first words of a push. Returns how many it has. */

@@ -25,7 +25,7 @@ enum {
     REDISBLOOM_LOG2_MAX = 63
 };
 
-/* The rate of each layer is that of the layer before it times this. */
+/* Each layer has the rate of the layer before it, times this. */
 #define REDISBLOOM_TIGHTENING 0.5
 
 /* Returns whether a kind is one of the two foreign ones. */

@@ -90,7 +90,7 @@ keyring_read(int dir_fd, keyring_wrong_fn *wrong, void *ctx)
 
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): the stream has one thread */
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
-        /* Others are of an editor, or temporary. */
+        /* Other names are temporary files, or an editor's. */
         if (hex_parse_u64(slice_of(entry->d_name), &fingerprint)) {
             (void)snprintf(name, sizeof(name), KEYRING_NAME "/%.*s",
                            KEYRING_DIGITS, entry->d_name);

@@ -25,7 +25,7 @@
 enum {
     NAME_MAX_BYTES = 512,
     PIPE_BYTES = 1 << 20,
-    ROUND_BYTES = 1 << 20 /* a round of fewer: loop 0 may end the walk */
+    ROUND_BYTES = 1 << 20 /* after a round of fewer, loop 0 may end the walk */
 };
 
 /* WALKS -> THROUGH -> ENDS, or back to WALKS. */

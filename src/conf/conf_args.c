@@ -198,7 +198,7 @@ load_words(struct words *words, int from, struct conf_error *ret_error)
     return true;
 }
 
-/* Sets them again; there are no new mistakes and notes to find. */
+/* Sets the options again, without noting their mistakes a second time. */
 static bool
 load_words_again(const struct words *words, int from,
                  struct conf_error *ret_error)

@@ -71,7 +71,7 @@ remember_section(struct reading *reading)
 {
     const char *begin = reading->text;
 
-    begin += strncmp(begin, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* of UTF-8 */
+    begin += strncmp(begin, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* skips a BOM */
     begin += strspn(begin, " \t");
     if (*begin == '[' && strchr(begin, ']') != NULL) {
         memcpy(reading->section, begin, strlen(begin) + 1);
@@ -348,7 +348,7 @@ load_one(const struct reading *outer, const char *path)
     return done;
 }
 
-/* Stops glob(): nonzero. A folder that is not there has no files. */
+/* Stops glob() by a result other than 0, unless a folder is only missing. */
 static int
 fail_folder(const char *path, int error)
 {

@@ -152,8 +152,8 @@ strip_end(struct slice line)
     return line;
 }
 
-/* Returns the error of a first byte of a line, or of a later one, that no
- * command may have. */
+/* Returns an error if a piece of a line has a byte that no command may have.
+ * first: the piece begins the line. */
 static enum err
 check_bytes(struct slice piece, bool first)
 {

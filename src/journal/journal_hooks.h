@@ -35,9 +35,9 @@ enum journal_tap_use {
     JOURNAL_TAPS
 };
 
-/* Receives every byte of the log in order. Called under the
- * journal's mutex, by the thread that appends or closes a group (the writer,
- * too): a tap copies, and does nothing else. */
+/* Receives every byte of the log in order. Called under the journal's mutex, by
+ * the thread that appends or closes a group (the writer, too): a tap copies,
+ * and does nothing else. */
 struct journal_tap {
     /* The log continues from this position, which is the end of a group. The
      * tap forgets earlier bytes. Called by journal_set_tap and journal_move. */

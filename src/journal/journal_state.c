@@ -197,7 +197,7 @@ make_durable(struct journal *journal, struct journal_place place)
     journal->durable = later_of(journal->durable, place);
 }
 
-/* Returns how far released may be as far as files matter. */
+/* Returns how far the files let `released` go. */
 static uint64_t
 stored_now(const struct journal *journal)
 {

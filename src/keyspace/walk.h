@@ -49,7 +49,8 @@ struct walk_item {
 struct walk_sink {
     int (*item)(void *ctx, const struct walk_item *item);
     /* The next lines of the last item, as they lie in memory: layers from 0 on,
-     * each from its beginning to its end. last: of the layer. */
+     * each from its beginning to its end. last: the layer ends with these
+     * lines. */
     int (*lines)(void *ctx, uint32_t layer, uint64_t offset, struct slice lines,
                  bool last);
     /* The last item is incomplete: its filter was removed or moved meanwhile.

@@ -106,8 +106,9 @@ foretell(struct persist_info *info, uint64_t asked)
     }
 }
 
-/* Reads the request before the beginning, and that before the end of building:
- * each changes in one direction only, so nothing is missed. */
+/* Reads in the order in which a rewrite goes: first how many were asked for,
+ * then whether one has begun, then whether building has ended. So no rewrite is
+ * missed that ends meanwhile. */
 void
 persist_get_info(struct persist *persist, struct persist_info *ret_info)
 {

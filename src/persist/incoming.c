@@ -28,7 +28,8 @@ struct incoming {
     const char *dir, *name;
     /* The thread's: */
     int fd;
-    uint64_t written, asked; /* bytes; and how many the disk was asked for */
+    uint64_t written, asked; /* bytes written, and how many of them the disk was
+                                asked to write */
 
     pthread_mutex_t mutex; /* guards what follows; a leaf */
     pthread_cond_t moved;

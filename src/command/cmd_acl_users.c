@@ -180,7 +180,7 @@ read_text(void *ctx, const char *path, struct buf *from)
 /* SAVE and LOAD while they work or wait. */
 struct acl_transfer {
     bool reads;
-    struct users_copy copy;    /* of SAVE, before the job */
+    struct users_copy copy;    /* the copy for SAVE, before the job begins */
     struct conf_file_job *job; /* NULL: it has not begun */
 };
 
@@ -233,7 +233,7 @@ begin_job(struct request *req, struct acl_transfer *transfer)
         transfer->copy.draft = (struct users_draft){ 0 };
         users_copy_fini(&transfer->copy);
     } else {
-        mem_free(text); /* the draft stays the copy's */
+        mem_free(text); /* the copy keeps the draft */
     }
     if (err == OK && waits) {
         conf_file_wait(req->service->conf_file, transfer->job);

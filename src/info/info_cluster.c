@@ -125,8 +125,8 @@ info_cluster_silent(const struct cluster_view *view, struct buf *out)
     }
 }
 
-/* Slots that keep this server from following its node's primary: since when,
- * and whose server has to take them. */
+/* Writes about the slots that keep this server from following its node's
+ * primary: since when, and which server has to take them. */
 static void
 write_waiting(const struct info_cluster *figures,
               const struct cluster_view *view, struct buf *text)

@@ -22,7 +22,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { BUCKETS_A_GROUP = 8 /* of 32 for each doubling of the time */ };
+enum {
+    BUCKETS_A_GROUP = 8 /* of the 32 buckets for each doubling of the time */
+};
 
 extern const char status_html_begin[], status_html_end[];
 
@@ -154,8 +156,8 @@ put_commands(const struct service *service, struct json *to)
     json_close(to, ']');
 }
 
-/* Pairs of a time and how many calls of all commands took at most that long,
- * and longer than the time before it. */
+/* Appends pairs of a time and a count: so many calls of all commands took at
+ * most that long, and longer than the time of the pair before. */
 static void
 put_latency(const struct service *service, struct json *to)
 {

@@ -135,13 +135,13 @@ merge_read_next(void *arg)
 struct storing {
     struct merge_read *read;
     struct buf out;
-    size_t next;      /* refusal */
-    uint32_t command; /* of the batch */
+    size_t next;      /* index of the next refusal */
+    uint32_t command; /* index of the command in the batch */
     struct slice db;
     bool selected;
 };
 
-/* Writes what was refused of a command as a BF.MADD. */
+/* Writes the refused items of a command as a BF.MADD. */
 static int
 store_command(void *ctx, const struct logged *logged)
 {

@@ -27,7 +27,7 @@
 enum {
     SECONDS = 5,
     SECONDS_MAX = 3600,
-    REPLY_MAX = 1024, /* bytes; longer ones are not replies to PING */
+    REPLY_MAX = 1024, /* bytes; a longer reply is none to PING */
     INFO_MAX = 1 << 20
 };
 
@@ -35,7 +35,7 @@ struct ping {
     const struct conf *conf;
     bool alive;    /* any reply is good */
     bool ready;    /* INFO must say that it serves data, too */
-    bool complete; /* and whether data is missing there */
+    bool complete; /* INFO must also say that no data is missing */
     const char *user;
     struct buf password;
     uint64_t deadline_ns;
@@ -180,7 +180,8 @@ dial_path(struct ping *ping)
            fail_client(ping);
 }
 
-/* Dials one word of bind: the loopback address, if that means all of them. */
+/* Dials one word of bind; the loopback address if the word means all addresses.
+ */
 static bool
 dial_word(struct ping *ping, struct slice word, unsigned port)
 {
@@ -203,8 +204,8 @@ dial_word(struct ping *ping, struct slice word, unsigned port)
            fail_client(ping);
 }
 
-/* Dials the addresses one after the other, until one answers. If none does, the
- * reason is that of the first. */
+/* Dials the addresses one after the other, until one answers. If none does,
+ * gives the reason why the first one failed. */
 static bool
 dial_addresses(struct ping *ping, const char *addresses, unsigned port)
 {

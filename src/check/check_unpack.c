@@ -32,8 +32,9 @@ struct unpack {
     struct check_sums sums;
     char *piece;            /* PIECE_BYTES */
     char journal[256];      /* name of its directory, or "" */
-    size_t snapshots;       /* files of no other kind */
-    bool secrets;           /* their folder was made */
+    size_t snapshots;       /* number of snapshots; there are no other data
+                               files */
+    bool secrets;           /* the folder of the secrets was made */
     bool ended;             /* the sums were right */
     struct tar_entry entry; /* the present one */
 };
@@ -109,7 +110,7 @@ skip_padding(struct unpack *unpack)
     return true;
 }
 
-/* Reads the contents of a file, in pieces. The last piece has ended them. */
+/* Takes a piece of the contents of a file. Returns false if it failed. */
 typedef bool piece_fn(struct unpack *unpack, void *ctx, struct slice piece);
 
 static bool
@@ -188,7 +189,8 @@ unpack_text(struct unpack *unpack, const char *to)
     enum file_id id = data_files_find(unpack->entry.name);
     enum file_deed deed = id != FILE_ID_COUNT
                               ? check_beside_restore(&data_files[id])
-                              : DEED_SECRET; /* of the folder */
+                              : DEED_SECRET; /* a file in the folder of
+                                                secrets */
     struct buf text = { 0 };
     bool ok = read_text(unpack, &text) &&
               (deed == DEED_LEAVE || check_beside_put(unpack->made, deed, &text,
@@ -243,7 +245,7 @@ place_dir(struct unpack *unpack, const char *name)
     return PLACE_DIR;
 }
 
-/* The place of a file in a folder. */
+/* Returns the place of a file in a folder. */
 static enum place
 place_inner(const struct unpack *unpack, struct slice folder, const char *name)
 {

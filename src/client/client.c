@@ -289,8 +289,8 @@ client_send_login(struct client *client, unsigned protocol, struct slice user,
     }
 }
 
-/* Looks at the line that begins a reply, so that what is none, or is too long,
- * is not waited for. */
+/* Checks the line that begins a reply, so that the client does not wait for the
+ * rest of bytes that are no reply, or are too long. */
 static enum client_fault
 look_at_line(const struct client *client, struct slice bytes)
 {

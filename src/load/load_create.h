@@ -13,7 +13,7 @@
 
 /* How the source makes filters. */
 struct load_rule {
-    bool known; /* `caps` is */
+    bool known; /* `caps` is known */
     bool caps;  /* RedisBloom 8 stores rates above 0.25 as 0.25 */
     double rate;
     uint64_t capacity, expansion;

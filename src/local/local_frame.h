@@ -30,11 +30,12 @@ enum local_frame_kind {
 
 struct local_frame {
     enum local_frame_kind kind;
-    bool missing;         /* of IS: the key is missing */
+    bool missing;         /* for IS: the key is missing */
     uint64_t incarnation; /* not 0 */
-    uint64_t ms;          /* time, of IS and ADD; 0: an ADD without a time */
-    struct slice pairs;   /* of ADD, borrowed; whole pairs, at least one */
-    uint64_t count;       /* of DELETED */
+    uint64_t ms;          /* for IS and ADD: the time; 0: an ADD without a
+                             time */
+    struct slice pairs;   /* for ADD: at least one whole pair, borrowed */
+    uint64_t count;       /* for DELETED: how many items */
 };
 
 /* Reads a push about this key. False: it is of another kind, or about another

@@ -26,13 +26,14 @@ struct local_server {
     struct local_address address;
     char ca[LOCAL_FILE_BYTES], cert[LOCAL_FILE_BYTES], key[LOCAL_FILE_BYTES];
     struct tls_contexts tls;
-    struct local_sentinel sentinel; /* of the thread; if there are any */
+    struct local_sentinel sentinel; /* used by the thread, if there are
+                                       Sentinels */
     int wake_fd;
     struct local_server *next; /* in the registry */
-    /* The thread changes them, under the registry's mutex. */
+    /* The thread changes these fields under the registry's mutex. */
     unsigned count;
     struct bloomery_local *members[LOCAL_SERVER_COPIES];
-    unsigned begun; /* the thread's: those that it has begun */
+    unsigned begun; /* used by the thread: how many members it has begun */
 };
 
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
@@ -318,7 +319,7 @@ start(struct local_server *server)
     static bool stops;
     pthread_t thread;
 
-    /* Behind OpenSSL's own, which runs after it. */
+    /* Registered after OpenSSL's handler, so it runs before that one. */
     if (!stops && server->address.tls != NULL) {
         stops = atexit(at_exit) == 0;
     }

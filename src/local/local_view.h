@@ -10,9 +10,10 @@
  *
  * so that a reader that sees a deadline sees all items that it stands for.
  *
- * A deadline is one of two clocks. The monotonic one stands still while the
- * machine is suspended, and the system's may be set back: so absent is answered
- * only if neither has passed. Both are coarse, and late by some ticks.
+ * A deadline is a time of each of two clocks. The monotonic one stands still
+ * while the machine is suspended, and the system's may be set back: so absent
+ * is answered only if neither has passed. Both are coarse, and late by some
+ * ticks.
  */
 #pragma once
 

@@ -40,19 +40,21 @@ struct merge {
     struct merge_roles roles;
     struct merge_options options;
     struct task *task;
-    enum job runs, read_job; /* on the thread; to run when it is free */
-    struct merge_held held;  /* the thread's */
-    uint64_t again_at_ms;    /* when to write them again; UINT64_MAX: no need */
+    enum job runs, read_job; /* the job of the thread; the job to run when the
+                                thread is free */
+    struct merge_held held;  /* belongs to the thread */
+    uint64_t again_at_ms; /* when to write the held files again; UINT64_MAX: no
+                             need */
 
     struct merge_save save;
 
     struct offer *offer;
-    uint64_t find_at_ms; /* when to look for files; UINT64_MAX: no need */
+    uint64_t find_at_ms; /* when to look for heal files; UINT64_MAX: no need */
     struct merge_read read;
     struct merge_refusal *refusals;
     size_t refused, refusals_room;
-    bool damaged;     /* the file that JOB_FINISH ends */
-    uint64_t waiting; /* as METRIC_MERGE_WAITING has it */
+    bool damaged;     /* the heal file that JOB_FINISH ends is damaged */
+    uint64_t waiting; /* our part of METRIC_MERGE_WAITING */
 
     struct link *link;
     struct answers *answers;
@@ -83,7 +85,8 @@ close_link(void *ctx)
     merge->answers = NULL;
 }
 
-/* Ends the link because of what the primary says. */
+/* Ends the link because of an answer of the primary, or because there is none.
+ */
 static void
 fail_link(struct merge *merge, const char *reason)
 {
@@ -117,7 +120,7 @@ verdict_of(struct slice error)
     return OFFER_REFUSED;
 }
 
-/* Counts the items that were new, and finds the first that was refused. */
+/* Counts the items that were new, and finds the first item that was refused. */
 static enum offer_verdict
 judge_answer(struct merge *merge, const struct answer *answer)
 {
@@ -258,7 +261,7 @@ store(void *ctx)
 
 /* ---- what the thread has done -------------------------------------------- */
 
-/* Ends the offers: no file is left, or none can be read now. */
+/* Ends the offers, since no heal file is left, or none can be read now. */
 static void
 end_offers(struct merge *merge, uint64_t retry_ms)
 {
@@ -325,7 +328,8 @@ stored(struct merge *merge)
                      "cannot keep what the primary refuses",
                      "file=\"%s/%s\" reason=\"%s\"", read->dir, read->name,
                      strerror(read->error));
-        end_offers(merge, RETRY_MS); /* from its begin */
+        /* The file is offered again from its beginning. */
+        end_offers(merge, RETRY_MS);
         return;
     }
     metric_add(METRIC_MERGE_QUARANTINED, (int64_t)read->quarantined);
@@ -378,7 +382,8 @@ written_again(struct merge *merge)
     merge->find_at_ms = 0;
 }
 
-/* Files that were lost go before all else. */
+/* Begins to write lost files again, if that is due. This goes before all other
+ * jobs. */
 static bool
 start_again(struct merge *merge)
 {
@@ -464,7 +469,8 @@ job_done(struct merge *merge, enum job job)
 
 /* ---- all of it ----------------------------------------------------------- */
 
-/* Finds the primary to ask: the one that we follow, once we have its data. */
+/* Sets the primary to which adds are offered: the one that we follow, once we
+ * have its data. */
 static void
 aim(struct merge *merge)
 {

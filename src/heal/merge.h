@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Merge on heal. A primary that was cut off takes writes that its replicas do
- * not get. When it follows the replica that was promoted meanwhile, a full
- * synchronization replaces its data. Before that it saves the part of its log
- * that the new primary lacks (merge_save.h); afterwards it offers the adds in
- * it to the primary that it follows (repl/offer.h, BF.INSERT with
- * IFINCARNATION). What cannot be added goes to a quarantine.
+ * not get. When it then follows the replica that was promoted, a full
+ * synchronization replaces its data. Before that, it saves the part of its log
+ * that the new primary lacks (merge_save.h). Afterwards it offers the adds in
+ * that part to the primary that it follows (repl/offer.h, BF.INSERT with
+ * IFINCARNATION). Commands that cannot be offered go to a quarantine.
  *
  *   the backlog keeps what no replica has (primary_limits.merge_bytes)
  *   -> +FULLRESYNC says where the logs part (repl/wire.h)
@@ -29,8 +29,8 @@ struct merge *merge_new(const struct merge_roles *roles);
 void merge_set_options(struct merge *merge,
                        const struct merge_options *options);
 
-/* Closes the link, and waits for the thread; no save is lost by that, since the
- * data is not replaced before the save has ended. */
+/* Closes the link, and waits for the thread. An unfinished save loses nothing,
+ * since the data is not replaced before the save has ended. */
 void merge_stop(struct merge *merge);
 void merge_free(struct merge *merge); /* NULL is fine */
 
@@ -44,6 +44,5 @@ bool merge_needs_data(const struct merge *merge);
  * each tick. */
 void merge_look(struct merge *merge);
 
-/* Writes the heal files again, since dir was lost and is another directory now.
- */
+/* Writes the heal files again, into a new data directory. */
 void merge_write_again(struct merge *merge);

@@ -42,7 +42,8 @@ merge_held_remove(struct merge_held *held, const char *name)
     }
 }
 
-/* Copies the file under a temporary name first, which counts as unfinished. */
+/* Copies the file to a temporary name first: a file of that name counts as
+ * unfinished. */
 static int
 write_again(int dir_fd, const struct merge_held_file *file)
 {

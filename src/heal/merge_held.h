@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Keeps the heal files (merge_names.h) open: if dir is lost, the open files are
- * the only place of adds that this server has acknowledged, and they are
- * written again from here. Called on the thread of the merge.
+ * Keeps the heal files (merge_names.h) open. If dir is lost, the open files are
+ * the only copy of adds that this server has acknowledged, and are written to
+ * the new dir. Called on the thread of the merge.
  */
 #pragma once
 
@@ -29,7 +29,7 @@ void merge_held_add(struct merge_held *held, int dir_fd, const char *name);
 /* Closes a file that has been removed. */
 void merge_held_remove(struct merge_held *held, const char *name);
 
-/* Writes again the files that dir does not have. arg: the struct merge_held. */
+/* Writes the files again that dir does not have. arg: the struct merge_held. */
 void merge_held_write_again(void *arg);
 
 void merge_held_fini(struct merge_held *held);

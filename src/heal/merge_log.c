@@ -3,9 +3,9 @@
  * A save copies its part of the log into a file without a name first, so that
  * the memory of the backlog is free soon, and groups are in one piece.
  *
- * Items on their way into a group are collected per key: a primary that is
- * asked for many items of one key at a time needs much less time than for each
- * alone.
+ * Items are collected by key before they go into a group: the primary needs
+ * much less time for one command with many items than for a command for each
+ * item.
  */
 #include "heal/merge_log.h"
 
@@ -216,7 +216,7 @@ on_aside(void *ctx, uint32_t db, const struct slice *argv, size_t argc,
     put_command(&writer->aside, argv, argc);
     if (writer->aside_bytes + writer->aside.len - before >
         writer->log->quarantine_max) {
-        writer->aside.len = before; /* the group is full */
+        writer->aside.len = before; /* the quarantine has reached its limit */
         writer->log->lost += changes;
         return true;
     }
@@ -231,7 +231,7 @@ on_aside(void *ctx, uint32_t db, const struct slice *argv, size_t argc,
 
 /* ---- saving -------------------------------------------------------------- */
 
-/* Copies the log into a file without a name, and maps that. */
+/* Copies the part of the log into a file without a name, and maps it. */
 static int
 copy_log(struct merge_log *log, int dir_fd)
 {
@@ -308,7 +308,7 @@ load_manifest(struct merge_log *log, int journal_fd)
     return 0;
 }
 
-/* Returns the sequence before the first group. */
+/* Returns the sequence number before that of the first group. */
 static uint64_t
 first_sequence(const struct merge_log *log)
 {
@@ -403,7 +403,7 @@ each_of_journal(struct merge_log *log, const struct merge_sift_hooks *hooks)
     return result.position >= log->end ? 0 : ENODATA;
 }
 
-/* Calls the sift for each group. */
+/* Calls the hooks of the sift for each group. */
 static int
 each_group(struct merge_log *log, const struct merge_sift_hooks *hooks)
 {

@@ -18,7 +18,8 @@ struct merge_log {
     char history[HISTORY_ID_CHARS + 1]; /* history of our log */
     uint64_t position, end;             /* the part of the log */
     uint64_t key;                       /* key of its seals */
-    struct slice *slices; /* its bytes; NULL: read them from the journal */
+    /* The bytes of the part; NULL: read them from the journal. */
+    struct slice *slices;
     size_t count;
     char *journal_dir; /* its path */
     bool skips_kept;   /* increments that rewrites have kept cannot be used */
@@ -30,7 +31,8 @@ struct merge_log {
     uint64_t offered;    /* items in the heal file */
     uint64_t heal_bytes; /* bytes of the heal file; 0: nothing is offered */
     uint64_t quarantined, lost; /* changes */
-    uint64_t missing; /* bytes at the beginning of the part that no file has */
+    /* Bytes at the beginning of the part that are in no file. */
+    uint64_t missing;
     /* Used by merge_log.c only: */
     int raw_fd;
     struct slice raw;

@@ -9,11 +9,11 @@
  *   quarantine-<history>-<position>.resp          what cannot be offered
  *   quarantine-<history>-<position>-refused.resp  what the primary refused
  *
- * history and position say which log this server wrote, and up to where the
- * primary has it. A quarantine is commands in RESP, for a person to read, or
- * for redis-cli --pipe. The heal file is complete when it has its name, and
- * goes last. So an interrupted save is repeated, and an interrupted offer
- * begins again, with an empty file of refusals. Any thread.
+ * history and position say which log this server wrote, and up to which
+ * position the primary has it. A quarantine holds commands in RESP, for a
+ * person to read, or for redis-cli --pipe. The heal file gets its name last,
+ * when it is complete. So an interrupted save is repeated, and an interrupted
+ * offer begins again, with an empty file of refusals. Any thread.
  */
 #pragma once
 
@@ -34,5 +34,5 @@ bool merge_names_is_unfinished(const char *name);
 
 uint64_t merge_names_bytes(int dir_fd, const char *name);
 
-/* Returns how many bytes the quarantine files have, without the file `but`. */
+/* Returns how many bytes all quarantine files have, except the file `but`. */
 uint64_t merge_names_quarantined(int dir_fd, const char *but);

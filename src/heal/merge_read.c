@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Finds the first heal file by name, and removes what an interrupted save has
- * left. */
+/* Finds the heal file whose name comes first, and removes the files of an
+ * interrupted save. */
 static void
 choose(struct merge_read *read, int dir_fd)
 {

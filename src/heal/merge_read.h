@@ -48,8 +48,8 @@ void merge_read_find(void *arg);
 void merge_read_next(void *arg);
 /* Appends the refused commands of the batch to their file. */
 void merge_read_store(void *arg);
-/* Removes the heal file, whose batches are all offered; keeps a damaged one
- * under another name. */
+/* Removes the heal file, whose batches are all offered; renames it if it is
+ * damaged. */
 void merge_read_finish(void *arg);
 /* Closes the heal file. */
 void merge_read_end(struct merge_read *read);

@@ -26,7 +26,8 @@
 enum {
     SLICE_NS = 500 * 1000, /* of looking up names, under the raised gate */
     SLICE_NAMES = 64,
-    JOURNAL_MS = 5000, /* for the journal's writer to reach the end */
+    /* Time for the journal's writer to reach the part's end. */
+    JOURNAL_MS = 5000,
     JOURNAL_PAUSE_MS = 20
 };
 

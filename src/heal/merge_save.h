@@ -6,8 +6,9 @@
  * backlog; or from the journal, if this server has restarted since. Loop 0.
  *
  *   NONE -> COLLECT -> COLLECTS -> RESOLVES -> WRITE -> WRITES -> NONE
- *           COLLECT: until the thread is free; again if the journal's writer is
- *           not so far yet
+ *   COLLECTS -> COLLECT   the journal's writer has not written all of it yet
+ *
+ * In COLLECT and in WRITE, the save waits until the thread is free.
  */
 #pragma once
 
@@ -20,17 +21,18 @@ struct merge_state;
 struct primary;
 struct replica;
 
-/* What a merge gets from the room roles. The struct stays; loop 0 changes what
- * its last pointers point to. */
+/* What a merge gets from the room roles. The struct does not change, but loop 0
+ * changes the values of `key`, `epoch` and `has_replicas`. */
 struct merge_roles {
     const struct loop0 *loop0;
     struct backlog *backlog;
     struct merge_state *state;
     const struct primary *primary;
     struct replica *replica;
-    const uint64_t *key;      /* key of the seals */
-    const uint64_t *epoch;    /* epoch of the role that the links follow */
-    const bool *has_replicas; /* whether it had replicas, by the role file */
+    const uint64_t *key;   /* key of the seals */
+    const uint64_t *epoch; /* epoch of the role that the links follow */
+    /* The server has had replicas, by the role file. */
+    const bool *has_replicas;
     /* Seals the backlog up to the end of the log. Loop 0. */
     void (*seal)(void *ctx);
     /* Makes loop 0 call merge_look soon. Any thread. */
@@ -41,7 +43,8 @@ struct merge_roles {
 struct merge_options {
     bool on;
     const char *dir;     /* the data directory; stays valid */
-    const char *journal; /* the name of its directory in dir; NULL: it is off */
+    const char *journal; /* the name of the journal's directory in dir; NULL:
+                            the journal is off */
     uint64_t quarantine_max, timeout_ms;
 };
 
@@ -61,7 +64,7 @@ struct merge_save {
     enum merge_save_stage stage;
     struct merge_log log;
     bool lent;       /* the backlog is lent to the thread */
-    size_t resolved; /* names that are looked up */
+    size_t resolved; /* how many names were looked up */
     uint64_t give_up_ms, again_ms;
     /* The log of which a part was last saved, or found to be lost, and the end
      * of that part. */
@@ -69,23 +72,23 @@ struct merge_save {
     uint64_t end;
 };
 
-/* Begins to save. False: there is nothing to save, or it is lost, which is
- * logged and counted. */
+/* Begins to save. False: there is nothing to save, or the part is lost, which
+ * is logged and counted. */
 bool merge_save_begin(struct merge_save *save,
                       const struct merge_options *options,
                       const struct wire_answer *answer);
 
-/* Returns the function that the thread must now call with save->log; NULL:
+/* Returns the function that the thread must call now, with save->log; NULL:
  * none. */
 typedef void (*merge_save_fn)(void *log);
 merge_save_fn merge_save_job(struct merge_save *save);
 
-/* Continues after the thread has called it. Returns how many bytes must be
- * offered. */
+/* Continues after the thread has called that function. Returns how many bytes
+ * must be offered. */
 uint64_t merge_save_done(struct merge_save *save);
 
 /* Looks up some incarnations, if that is due. */
 void merge_save_look(struct merge_save *save);
 
-/* Frees it. Call it after the thread has ended. */
+/* Frees the save. Call it after the thread has ended. */
 void merge_save_end(struct merge_save *save);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The figure begins with the losses of earlier runs of the server. After a
- * reset of counters, these are forgotten with the next loss.
+ * The metric of lost bytes begins with the losses of earlier runs of the
+ * server. If the counters are reset, the next loss overwrites these in the
+ * file.
  */
 #include "heal/merge_state.h"
 
@@ -62,7 +63,7 @@ take_number(struct slice *line, uint64_t *ret_number)
     return slice_next_word(line, &word) && slice_to_u64(word, ret_number);
 }
 
-/* Parses the file. It has our checksum, so it has our form. */
+/* Parses the file. Its checksum is right, so its form is, too. */
 static void
 parse(struct slice text, uint64_t *ret_lost, struct history *ret_history)
 {

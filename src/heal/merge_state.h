@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What merges need over restarts: the file merge.state in dir. The base of a
+ * What merges need after restarts: the file merge.state in dir. The base of a
  * rewritten journal does not say which histories came before its own, but one
  * of these may be the last that we and the new primary have in common.
  *
@@ -41,8 +41,8 @@ void merge_state_look(struct merge_state *state);
 void merge_state_history(const struct merge_state *state,
                          struct history *ret_history);
 
-/* Counts bytes of the log that a merge needed and does not find. */
+/* Counts bytes of the log that a merge needed and could not find. */
 void merge_state_lose(struct merge_state *state, uint64_t bytes);
 
-/* Writes the file again, since the data directory is another one now. */
+/* Writes the file again, into a new data directory. */
 void merge_state_write_again(struct merge_state *state);

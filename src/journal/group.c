@@ -24,11 +24,11 @@
  *       86    16  hash: the same of the group's bytes and these 70
  *      102     2  CR LF
  *
- * A group is one or more RESP commands, the first of them SELECT. It may hold
- * anything in its items, lines that look like seals too: the tag tells those
- * apart after 70 bytes instead of 1 MiB. A copy of a real seal of the same file
- * has a tag that holds, but does not reach back to where the group begins, or
- * its hash does not fit what lies there.
+ * A group is one or more RESP commands, the first of them SELECT. Its items may
+ * hold any bytes, also lines that look like seals: the tag unmasks these after
+ * 70 bytes, so that the group need not be hashed. A copy of a real seal of the
+ * same file has a correct tag. But its length does not reach back to where the
+ * group begins, or its hash does not match the bytes there.
  *
  * In every later version the first 18 bytes, the version behind them and the
  * last 18 bytes of the first line keep their place and meaning, so that a file
@@ -346,8 +346,8 @@ group_read(struct slice data, uint64_t key, uint64_t offset,
     if (offset > data.len || !begins_group(data, begin)) {
         return GROUP_DAMAGED;
     }
-    /* A copy of a seal may have the right length; each byte is hashed once all
-     * the same. */
+    /* Each byte is hashed only once, even if copies of seals have the right
+     * length. */
     XXH3_INITSTATE(&state);
     XXH3_64bits_reset_withSeed(&state, key);
     for (; find_seal(data, key, &at, &seal); at++) {
@@ -386,7 +386,7 @@ group_check(struct slice commands, const char *seal, uint64_t key,
     if (fields.bytes != commands.len) {
         return "a seal belongs to a group of another length";
     }
-    /* commands and seal may lie apart */
+    /* The commands and the seal may be in different buffers. */
     XXH3_INITSTATE(&state);
     XXH3_64bits_reset_withSeed(&state, key);
     XXH3_64bits_update(&state, commands.data, commands.len);
@@ -427,9 +427,10 @@ group_survey(struct slice data, uint64_t key, uint64_t offset,
              struct group_survey *ret_survey)
 {
     struct group_survey survey = { 0 };
-    /* Copies of seals could have the same bytes hashed again and again. But the
-     * number of groups is only shown to people; the durable sequence decides,
-     * and for that the tag is enough. */
+    /* Copies of seals could make the same bytes be hashed again and again, so
+     * the work is limited. That may miss groups, but their number is only shown
+     * to people. The durable sequence decides, and for that the tag is enough.
+     */
     uint64_t budget = 8 * (uint64_t)data.len;
     size_t low = (size_t)offset;
     size_t at = low;

@@ -73,9 +73,9 @@ void group_write_seal(struct group_hash *hash, uint64_t key,
                       const struct group_seal *seal, char *ret_seal);
 
 /* Reads the group at offset. GROUP_OK: it is intact, and the next one begins at
- * ret_group->end. GROUP_END: offset is the end of data. Else GROUP_DAMAGED:
- * here a torn end and damage look alike, and group_survey says more. The seal
- * is searched for, not computed: garbage before it makes the group damaged. */
+ * ret_group->end. GROUP_END: offset is the end of data. Else GROUP_DAMAGED: a
+ * torn end and damage look alike here, and group_survey tells more. The seal is
+ * searched for, not computed: garbage before it makes the group damaged. */
 struct group {
     uint64_t begin, end; /* offsets in data; end is behind the seal */
     struct slice commands;

@@ -113,7 +113,8 @@ find_end(const struct history *history, uint64_t end, const char *id,
     return false;
 }
 
-/* Of the histories that both have, the newest one ends last. */
+/* Both logs share a history up to the lower of its two ends. Of the histories
+ * that both have, the newest one ends last. */
 bool
 history_common(const struct history *ours, uint64_t our_end,
                const struct history *theirs, uint64_t their_end,
@@ -147,7 +148,7 @@ history_extend(struct history *history, const struct history *older)
 
     while (count < HISTORY_PAST_MAX && history->past[count].id[0] != '\0') {
         if (strcmp(history->past[count].id, older->id) == 0) {
-            at = count + 1; /* so many are newer than `older` */
+            at = count + 1; /* so many histories are newer than `older` */
         }
         count++;
     }

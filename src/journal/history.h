@@ -50,8 +50,8 @@ bool history_covers(const struct history *history, struct slice id,
                     uint64_t position);
 
 /* Finds the last position up to which two logs are the same: ours, which ends
- * at our_end, and the log of `theirs`, which ends at their_end. The position
- * may be our end itself. False: they have no history in common. */
+ * at our_end, and the other server's, which ends at their_end. The position may
+ * be our_end itself. False: they have no history in common. */
 bool history_common(const struct history *ours, uint64_t our_end,
                     const struct history *theirs, uint64_t their_end,
                     uint64_t *ret_position);

@@ -26,8 +26,8 @@ init_mutex(pthread_mutex_t *mutex)
 {
     pthread_mutexattr_t attr;
 
-    /* It is locked for some tens of nanoseconds: spin a little before sleeping.
-     */
+    /* The mutex is held for some tens of nanoseconds, so a thread spins a
+     * little before it sleeps. */
     CHECK(pthread_mutexattr_init(&attr) == 0);
     CHECK(pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP) == 0);
     CHECK(pthread_mutex_init(mutex, &attr) == 0);
@@ -181,7 +181,8 @@ journal_position(const struct journal *journal)
 
 /* journal_append sets the bits under the mutex: the writer's only while the
  * writer sleeps, the tap's only once since journal_close_group. So no signal is
- * lost, and one kick suffices. A loop that takes a bit acts for all. */
+ * lost, and one kick is enough. The loop that takes a bit acts for all loops.
+ */
 void
 journal_kick(struct journal *journal)
 {
@@ -250,8 +251,8 @@ journal_want_sync(struct journal *journal, uint64_t position)
 
 /* ---- loop 0 -------------------------------------------------------------- */
 
-/* Sets the first file. With a tap the log is on already, and stays at its
- * place. */
+/* Sets the first file. With a tap the log is on already, and its position
+ * stays. */
 static void
 set_first(struct journal *journal, enum journal_target how,
           const struct journal_file *file, struct journal_place place)
@@ -270,7 +271,8 @@ set_first(struct journal *journal, enum journal_target how,
     journal_state_begin(journal, place);
 }
 
-/* Sets a file that replaces the next one. */
+/* Prepares for another next file: the present next one will be closed unused.
+ */
 static void
 replace_next(struct journal *journal, struct journal_unused *unused)
 {
@@ -282,7 +284,7 @@ replace_next(struct journal *journal, struct journal_unused *unused)
     }
 }
 
-/* Returns `spare` if it was not needed. */
+/* Sets the next file. Returns `spare` if it was not needed. */
 static struct journal_unused *
 set_next(struct journal *journal, enum journal_target how,
          const struct journal_file *file, struct journal_unused *spare)
@@ -369,7 +371,7 @@ journal_hold_here(struct journal *journal, uint64_t *ret_position,
     journal_state_unlock(journal);
 }
 
-/* The writer may still be writing to the old file: then it turns to the new one
+/* If the writer is still writing to the old file, it turns to the new one
  * later. */
 bool
 journal_end_hold(struct journal *journal, const struct journal_file *file)
@@ -402,7 +404,8 @@ void
 journal_lose(struct journal *journal, int error)
 {
     pthread_mutex_lock(&journal->mutex);
-    journal_state_close_group(journal); /* its pieces are dropped */
+    /* The pieces of the group are dropped. */
+    journal_state_close_group(journal);
     while (journal_state_accepts(journal)) {
         journal_state_give_up(journal, error);
     }

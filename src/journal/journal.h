@@ -11,21 +11,20 @@
  *              the journal is off or only being built, or what it was before
  *              a fault, or before other data came, until a base holds all of it
  *
- * everysec releases nothing more while a group that was written is unsynced for
- * more than a second; on a disk that keeps up a sync begins early enough for
- * that not to happen. A file that is left because of a write error or a rebase
- * is synced a last time if part of it was released. That bounds what a loss of
- * power costs, and moves no position.
+ * With everysec, nothing more is released while a written group has been
+ * unsynced for more than a second. On a disk that keeps up, syncs begin early
+ * enough to avoid that. When the writer leaves a file because of a write error
+ * or a rebase, the file is synced a last time if part of it was released. That
+ * limits what a loss of power costs, and moves no position.
  *
- * A position returned by journal_append is released when its group, seal
- * included, is. persist.c decides on loop 0 which files there are and when; the
- * journal only knows the increment it writes to and the next one.
+ * A position returned by journal_append is released together with its group,
+ * seal included. persist.c decides on loop 0 which files there are and when;
+ * the journal only knows the increment it writes to and the next one.
  *
  * The log is on while there are files or a tap (journal/journal_tap.h), or
  * both. Its positions advance in the same way with and without files; without
  * files nothing is queued, and everything is released. The tap receives every
- * append, so what a fault or a rebase makes void for the files is in the tap's
- * stream all the same.
+ * append, also those that a fault or a rebase makes void for the files.
  *
  * Locks: one mutex, a leaf below the stripes; never held during I/O.
  */
@@ -74,16 +73,16 @@ uint64_t journal_append(struct journal *journal, struct piece *piece);
 /* Returns the position behind everything that was appended. */
 uint64_t journal_position(const struct journal *journal);
 
-/* Wakes the writer, and calls hooks.tapped, if something was appended since;
- * once a turn of a loop. */
+/* Wakes the writer, and calls hooks.tapped, if something was appended since the
+ * last call. Call it once a turn of a loop. */
 void journal_kick(struct journal *journal);
 
 /* Returns the position up to which replies may go; UINT64_MAX: all may go. */
 const _Atomic uint64_t *journal_released(const struct journal *journal);
 
-/* Returns the position behind everything that was appended. It falls when the
- * log of another server takes the place of this one, and it falls before the
- * released position does. */
+/* Returns the position after everything that was appended. It falls when the
+ * log of another server replaces this one, and it falls before the released
+ * position does. */
 const _Atomic uint64_t *journal_end(const struct journal *journal);
 
 /* Returns the position up to which everything is on the disk (WAITAOF): synced,
@@ -106,10 +105,10 @@ void journal_want_sync(struct journal *journal, uint64_t position);
  * the base. A second target before the first was reached replaces it (its file
  * is closed).
  *
- * A fault of the old file before a rotation is reached turns that into a
- * rebase: the base at its mark has what is lost, the next file goes on from
- * there, and journal_base_done of that base ends the fault. A rotation while
- * the file is suspect is a rebase as well. */
+ * If the old file has a fault before a rotation is reached, the rotation
+ * becomes a rebase: the base at its mark has what the file lost, the next file
+ * continues from there, and journal_base_done of that base ends the fault. A
+ * rotation while the file is suspect is a rebase as well. */
 void journal_set_target(struct journal *journal, enum journal_target how,
                         const struct journal_file *file, uint64_t *position,
                         uint64_t *sequence);
@@ -127,26 +126,26 @@ void journal_mark(struct journal *journal, uint64_t *ret_position,
 void journal_base_done(struct journal *journal, uint64_t position,
                        uint64_t sequence);
 
-/* Waits for a base of other data (journal_tap.h: journal_hold) that has
- * everything up to the present place. So far it waited for a base up to an
- * earlier place; what was appended since is dropped. Returns the place. Under
- * the raised gate, while holding. */
+/* Makes the journal, which holds (journal_tap.h: journal_hold), wait for a base
+ * up to the present place instead of an earlier one. What was appended in
+ * between is dropped. Returns the place. Under the raised gate, while holding.
+ */
 void journal_hold_here(struct journal *journal, uint64_t *ret_position,
                        uint64_t *ret_sequence);
 
 /* Ends the holding: the base that the journal waits for is on the disk, and
- * this file continues behind it. False: the journal does not hold any more, or
- * something that was appended is lost, so that it needs a later base; the file
- * remains the caller's. */
+ * this file continues after it. False: the journal does not hold any more, or
+ * something that was appended is lost, so that a later base is needed. Then the
+ * caller keeps the file. */
 MUST_CHECK bool journal_end_hold(struct journal *journal,
                                  const struct journal_file *file);
 
-/* Releases nothing behind the present place, whatever the files have, until
- * journal_unbar: a restart would not know yet that this server may accept
- * writes. While everything is released at once (off, building), that stays so.
- * Under the raised gate. */
+/* Until journal_unbar, releases nothing after the present place, whatever the
+ * files have: a restart would not know yet that this server may accept writes.
+ * While the journal is off or being built, everything is still released at
+ * once. Under the raised gate. */
 void journal_bar(struct journal *journal);
-/* Ends the effect of journal_bar. May be called at any time, also without a
+/* Ends the effect of journal_bar. May be called at any time, even without a
  * bar. */
 void journal_unbar(struct journal *journal);
 

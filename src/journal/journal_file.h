@@ -18,8 +18,8 @@ struct journal_file {
 
 /* Why the journal gets a file. */
 enum journal_target {
-    /* The first file after a start. What recovery found is on the disk;
-     * positions go on from the given place, and releases begin at once. */
+    /* The first file after a start. The log that recovery found is on the disk.
+     * Positions continue from the given place, and releases begin at once. */
     JOURNAL_RESUME,
     /* The first file of a journal that was switched on at run time: everything
      * stays released until journal_base_done. */

@@ -24,8 +24,9 @@
 enum {
     RUN_IOVECS = IOV_MAX,
     RUN_COPY_BYTES = 256 * 1024, /* copied pieces, and seals */
-    RUN_BYTES = 8 * 1024 * 1024, /* about, so that released moves often */
-    COPY_MAX = 4096              /* larger pieces are not copied */
+    /* Approximate size, so that `released` moves often. */
+    RUN_BYTES = 8 * 1024 * 1024,
+    COPY_MAX = 4096 /* larger pieces are not copied */
 };
 
 static const uint64_t SECOND_NS = 1000000000;
@@ -52,7 +53,7 @@ journal_io_seal(struct journal_sealer *sealer, const struct piece *piece,
     sealer->open = false;
     sealer->seal.sequence++;
     seal = sealer->seal;
-    /* A base may have overtaken what is written. */
+    /* A base may be ahead of the written groups. */
     if (seal.durable_sequence >= seal.sequence) {
         seal.durable_sequence = seal.sequence - 1;
     }
@@ -75,8 +76,8 @@ struct work {
     struct run *run;
     struct piece *next;           /* first piece that is in no run yet */
     struct journal_sealer sealer; /* sequence: of the last whole group */
-    uint64_t position;            /* behind all pieces before `next` */
-    uint64_t group_end;           /* behind the last whole group */
+    uint64_t position;            /* after all pieces before `next` */
+    uint64_t group_end;           /* after the last whole group */
     uint64_t epoch;
     int fd;
 };
@@ -140,7 +141,7 @@ fill_run(struct work *work)
     }
 }
 
-/* Frees the pieces of the run; returns what they cost. */
+/* Frees the pieces of the run, and returns the sum of their costs. */
 static uint64_t
 free_run(struct piece *piece, const struct piece *end)
 {
@@ -170,7 +171,7 @@ uncount(struct journal *journal, uint64_t cost)
     }
 }
 
-/* Writes one run. False: the rest is void. */
+/* Writes one run. False: a fault or a rebase has made the rest void. */
 static bool
 write_run(struct journal *journal, struct work *work)
 {
@@ -205,7 +206,8 @@ write_run(struct journal *journal, struct work *work)
     return goes_on;
 }
 
-/* Writes everything queued for the file. Enters and leaves with the mutex. */
+/* Writes everything that is queued for the file. The mutex is locked at its
+ * beginning and end. */
 static void
 write_queue(struct journal *journal, struct run *run)
 {
@@ -293,7 +295,7 @@ is_syncing(const struct journal *journal)
     return journal->syncer.syncing || journal->syncer.last_sync;
 }
 
-/* Turns to the next file, if it is time. */
+/* Turns to the next file, if that is due. */
 static bool
 turn_to_next(struct journal *journal)
 {
@@ -324,7 +326,7 @@ turn_to_next(struct journal *journal)
     return true;
 }
 
-/* Closes the files of a journal that was turned off, if it is time. */
+/* Closes the files of a journal that was turned off, if that is due. */
 static bool
 close_files(struct journal *journal)
 {
@@ -429,9 +431,10 @@ note_sync(struct journal_syncer *syncer, uint64_t took_ns, int error)
     }
 }
 
-/* Enters and leaves with the mutex. A last sync only helps what was released
- * already, so it moves nothing, and its failure is only counted. After a sync
- * that failed there is no last one: its result would mean nothing. */
+/* Syncs the file. The mutex is locked at its beginning and end. A last sync
+ * only protects what was released already, so it moves no position, and its
+ * failure is only counted. After a failed sync there is no last one: its result
+ * would mean nothing. */
 static void
 sync_file(struct journal *journal)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The journal's two threads, and the seals that the writer puts behind groups.
+ * The journal's two threads, and the seals that the writer adds to groups.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Makes the transitions; the header has their tables.
+ * Makes the transitions of the tables in the header.
  */
 #include "journal/journal_state.h"
 
@@ -155,7 +155,7 @@ journal_state_void(struct journal *journal, struct journal_list *list)
     list->tail->next = journal->writer.void_pieces;
     journal->writer.void_pieces = list->head;
     journal_state_count(journal, -(int64_t)list->bytes);
-    journal->due |= DUE_MOVED; /* the queue is shorter */
+    journal->due |= DUE_MOVED; /* the queue has room again */
     *list = (struct journal_list){ 0 };
 }
 
@@ -244,7 +244,8 @@ journal_state_release(struct journal *journal)
         to = max_of(to, before);
     }
     if (to != before) {
-        /* Pairs with loops that look once more after they began to wait. */
+        /* Sequentially consistent: a loop that begins to wait reads it once
+         * more. */
         atomic_store(&journal->released, to);
         journal->due |= to > before ? DUE_MOVED : 0;
     }
@@ -380,7 +381,8 @@ journal_state_drop(struct journal *journal)
     journal->suspect = true;
     journal_state_void(journal, &journal->queue[0]);
     journal_state_void(journal, &journal->queue[1]);
-    if (!journal_state_has_base(journal)) { /* nothing synced has a base */
+    /* Without a base, the synced part counts for nothing. */
+    if (!journal_state_has_base(journal)) {
         journal->durable = (struct journal_place){ 0 };
     }
     journal->mode = journal_state_is_served(journal) ||
@@ -390,7 +392,7 @@ journal_state_drop(struct journal *journal)
     journal->fault_mono_ns = 0;
 }
 
-/* There is no next file yet; journal_end_hold will bring it. */
+/* There is no next file yet. journal_end_hold will set it. */
 void
 journal_state_hold(struct journal *journal, struct journal_place place)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The state of a journal and the rules that change it: what is released when,
- * what a fault does, what a base ends. journal.c is the loops' side,
+ * The state of a journal, and the rules for its changes: what is released and
+ * when, what a fault does, and what a base ends. journal.c is the loops' side,
  * journal_tap.c replication's, journal_io.c the two threads.
  *
  * mode, changed under the mutex:
@@ -14,12 +14,12 @@
  *   CLOSING                                          DROPPING  DROPPING  OFF
  *   DROPPING                                         DROPPING            OFF
  *
- * Any mode goes to HOLDING when other data takes the place of ours (hold).
- * ON goes to DROPPING also while it is faulted. Without a file that the threads
+ * Any mode goes to HOLDING when other data takes the place of ours (hold). ON
+ * goes to DROPPING also while it is faulted. Without a file that the threads
  * write to, CLOSING and DROPPING are OFF at once. A fault does not leave ON: it
  * holds releases back until a base ends it, and fault_mono_ns says since when.
  *
- * next, the file behind the present one:
+ * next, the file after the present one:
  *
  *            rotation   rebase    fault of the file  given up  turned
  *   NONE     ROTATES    REBASES   NONE               NONE
@@ -37,9 +37,9 @@
  * that did I/O without the mutex compares the epoch afterwards; the result
  * counts only if it is the same.
  *
- * While a fault (or BUILDING, HOLDING) holds, a base ends it if the base stands
- * at or behind the position `need`; UINT64_MAX if no base can, since the file
- * written to is suspect.
+ * While there is a fault (or the mode is BUILDING or HOLDING), a base ends it
+ * if the base has everything up to the position `need`. `need` is UINT64_MAX if
+ * no base can end it, since the file written to is suspect.
  */
 #pragma once
 
@@ -98,10 +98,11 @@ struct journal_unused {
 struct journal_writer {
     pthread_t thread;
     pthread_cond_t work;
-    struct group_hash *hash; /* used without the mutex, by the writer alone */
+    struct group_hash *hash; /* only the writer uses it, without the mutex */
     bool sleeps;
-    uint64_t answered;        /* the value of journal->asked that it has seen */
-    _Atomic uint64_t call_ns; /* when it entered file_writev; 0: outside */
+    uint64_t answered; /* the value of journal->asked that it has seen */
+    /* When it entered file_writev; 0: it is not inside. */
+    _Atomic uint64_t call_ns;
     struct piece *void_pieces;     /* to free */
     struct journal_unused *unused; /* to close */
     uint64_t errors, groups;
@@ -116,10 +117,10 @@ struct journal_syncer {
     bool syncing;      /* inside file_sync */
     bool flushes;      /* journal_flush waits for the end of a sync */
     uint64_t answered; /* the value of journal->asked that it has seen */
-    bool last_sync;    /* the file is left, but part of it is released and not
-                          synced: sync it once more first */
-    uint64_t unsynced_ns; /* oldest unsynced write; 0: none */
-    uint64_t later_ns;    /* the same, behind the sync under way */
+    bool last_sync;    /* the writer leaves the file, but part of it is released
+                          and not synced: sync it once more */
+    uint64_t unsynced_ns; /* when the oldest unsynced write was; 0: none */
+    uint64_t later_ns; /* the same for writes after the sync under way began */
     uint64_t errors, syncs;
     uint64_t ns_last, ns_max, ns_recent; /* how long syncs took */
 };
@@ -145,10 +146,10 @@ struct journal {
     uint64_t group_bytes; /* of the open group; 0: there is none */
     uint64_t sequence;    /* of the last closed group */
     struct journal_list queue[2];
-    struct journal_tap taps[JOURNAL_TAPS]; /* zeros: not set */
+    struct journal_tap taps[JOURNAL_TAPS]; /* all zeros: not set */
     bool tapped;                           /* a tap is set */
-    bool tap_kicked;                       /* hooks.tapped is due or done, since
-                                              journal_close_group */
+    bool tap_kicked; /* hooks.tapped is due or was called since
+                        journal_close_group */
 
     /* The files. While `next` is not NONE, next_file is the next one. */
     struct journal_file file, next_file;
@@ -167,7 +168,7 @@ struct journal {
     uint64_t fault_mono_ns; /* when the present fault began; 0: none */
     uint64_t suspect_files;
 
-    /* journal_bar: nothing behind bar is released. */
+    /* journal_bar: nothing after position `bar` is released. */
     uint64_t bar;
     uint64_t barred_mono_ns; /* since when there is a bar; 0: there is none */
 
@@ -189,7 +190,7 @@ journal_state_is_on(const struct journal *journal)
            journal->mode == JOURNAL_HOLDING;
 }
 
-/* Returns whether there is a base below what is written. */
+/* Returns whether there is a base on which the written groups build. */
 static inline bool
 journal_state_has_base(const struct journal *journal)
 {
@@ -244,7 +245,7 @@ journal_state_owes(const struct journal *journal)
     return journal_state_is_on(journal) || journal->mode == JOURNAL_CLOSING;
 }
 
-/* Returns whether what is queued now can still reach a valid file. */
+/* Returns whether a piece that is queued now can still reach a valid file. */
 static inline bool
 journal_state_accepts(const struct journal *journal)
 {
@@ -295,7 +296,7 @@ uint64_t journal_state_sync_wait_ns(uint64_t took_ns);
 /* Returns what a piece adds to `queued`. */
 uint64_t journal_state_cost(const struct piece *piece);
 
-/* Adds to `queued` and to its gauge; a negative cost subtracts. */
+/* Adds to `queued` and to its metric; a negative cost subtracts. */
 void journal_state_count(struct journal *journal, int64_t cost);
 
 void journal_state_close_group(struct journal *journal);
@@ -303,14 +304,14 @@ void journal_state_close_group(struct journal *journal);
 /* Queues a piece for the file that it belongs to. */
 void journal_state_push(struct journal *journal, struct piece *piece);
 
-/* Takes what is queued for the present file, as closed groups. Its cost stays
- * counted until it is written. */
+/* Takes the pieces that are queued for the present file, as closed groups. Its
+ * cost stays counted until it is written. */
 struct journal_list journal_state_take(struct journal *journal);
 
 /* Makes a list void: the writer frees it. */
 void journal_state_void(struct journal *journal, struct journal_list *list);
 
-/* Moves `more` behind `list`, which leaves `more` empty. */
+/* Appends the pieces of `more` to `list`, which leaves `more` empty. */
 void journal_state_join(struct journal_list *list, struct journal_list *more);
 
 /* Notes that the files begin anew at this place. */
@@ -326,9 +327,9 @@ void journal_state_based(struct journal *journal, struct journal_place place);
  * writer closes the files. */
 void journal_state_hold(struct journal *journal, struct journal_place place);
 
-/* Leaves the file, of which no sync has failed, before the places of the log
- * are changed: asks for a last sync if a part of the file is released and not
- * synced. */
+/* Leaves the file, before the places of the log are changed. Asks for a last
+ * sync if a part of the file is released and not synced. No sync of the file
+ * may have failed. */
 void journal_state_leave(struct journal *journal);
 
 /* Marks the file suspect: a write or a sync failed. */
@@ -341,8 +342,8 @@ void journal_state_begin_fault(struct journal *journal);
 /* Drops what is queued and turns the journal off. */
 void journal_state_drop(struct journal *journal);
 
-/* Gives up what is queued, and what comes before the next rebase. This is a
- * fault, though no call to the disk has failed. Call it only while
+/* Gives up all that is queued, and all that is appended before the next rebase.
+ * This is a fault, though no call to the disk has failed. Call it only while
  * journal_state_accepts. A pending rotation becomes a rebase, after which the
  * journal accepts again. */
 void journal_state_give_up(struct journal *journal, int error);

@@ -63,7 +63,8 @@ copy_for_file(struct journal *journal, struct slice group)
 }
 
 /* Returns whether the file gets this group (NULL: there was no memory for it).
- * The queue is bounded here, since a primary does not wait for it. */
+ * If the queue is full, the journal gives up the file, since a primary cannot
+ * be made to wait. */
 static bool
 queue_accepts(struct journal *journal, const struct piece *piece)
 {
@@ -106,7 +107,8 @@ journal_relay(struct journal *journal, struct slice commands, uint64_t sequence,
     return position;
 }
 
-/* Replies that wait for positions of the old log have nothing to wait for. */
+/* Replies that wait for positions of the old log are released, since these
+ * positions mean nothing any more. */
 void
 journal_hold(struct journal *journal, uint64_t position, uint64_t sequence)
 {
@@ -133,8 +135,8 @@ journal_hold(struct journal *journal, uint64_t position, uint64_t sequence)
     journal_state_unlock(journal);
 }
 
-/* A file that is still being closed belongs to the old log: how far that one
- * was written means nothing here. */
+/* A file that is still being closed belongs to the old log. Its progress means
+ * nothing for the new one, so it is dropped. */
 void
 journal_move(struct journal *journal, uint64_t position, uint64_t sequence)
 {

@@ -15,7 +15,7 @@ struct journal;
 
 /* Sets the tap of this use, or removes it (NULL). Under the raised gate. While
  * there is a tap the log is on, with files or without: journal_append may be
- * called. A log that was off goes on from *position and *sequence; a log that
+ * called. A log that was off continues from *position and *sequence. A log that
  * was on closes its open group and stores its place there. */
 void journal_set_tap(struct journal *journal, enum journal_tap_use use,
                      const struct journal_tap *tap, uint64_t *position,

@@ -138,8 +138,8 @@ size_of(int dir_fd, uint64_t number)
     return bytes;
 }
 
-/* Closes all increments, the last one where the base stands: the writer may not
- * have reached that place yet. False: they do not end there. */
+/* Closes all increments, the last one at the position of the base, which the
+ * writer may not have reached yet. False: they do not end there. */
 static bool
 close_all(int dir_fd, struct manifest *kept, uint64_t position)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Increments that no manifest names any more, and that a merge on heal may
- * still need: a rewrite leaves them in the journal's directory. The file "kept"
- * names them. It has the format of a manifest: its position is where the first
- * of them begins, all are closed, and it has no base. They count only while
- * they end where the manifest's base stands. Functions marked "I/O" do I/O, the
- * others are pure.
+ * Kept increments: the manifest does not name them any more, but a merge on
+ * heal may need them, so a rewrite leaves them in the journal's directory. The
+ * file "kept" names them. It has the format of a manifest without a base: its
+ * position is where the first of them begins, and all are closed. They are
+ * valid only while the last one ends at the position of the manifest's base.
+ * Functions marked "I/O" do I/O, the others are pure.
  */
 #pragma once
 

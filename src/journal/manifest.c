@@ -11,9 +11,10 @@
  *   increment <number> -                     an open one
  *   checksum <16 hex digits>                 XXH3-64 of all lines before it
  *
- * There may be no increment. Open ones stand behind closed ones, since a file
- * is left for the next. A later version keeps the first line's form and the
- * last line, so that it can be distinguished from a damaged file.
+ * There may be no increment. Open ones come after closed ones, since the
+ * journal writes to one file after the other. A later version keeps the first
+ * line's form and the last line, so that it can be distinguished from a damaged
+ * file.
  */
 #include "journal/manifest.h"
 
@@ -94,7 +95,7 @@ manifest_format(const struct manifest *manifest, char *ret_text)
 struct reader {
     struct slice rest;
     unsigned line; /* from 1, for messages */
-    bool beyond;   /* the last number is larger than any journal's */
+    bool beyond;   /* the last number is larger than any that a journal has */
 };
 
 static bool
@@ -190,8 +191,8 @@ read_body(struct reader *reader, struct manifest *manifest)
     return true;
 }
 
-/* Explains a text whose checksum does not hold: by the first line that no
- * manifest has, or else by the checksum. */
+/* Explains a text with a wrong checksum: by its first malformed line or, if
+ * there is none, by the checksum. */
 static void
 explain_checksum(struct slice text, char *ret_reason, size_t reason_size)
 {

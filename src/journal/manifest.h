@@ -41,8 +41,8 @@ struct manifest {
     uint64_t base_number;        /* file base-<number> */
     uint64_t position, sequence; /* of the log, at the end of the base */
     struct manifest_increment increments[MANIFEST_INCREMENTS_MAX];
-    uint32_t count; /* of increments, oldest first, numbers rising, and open
-                       ones behind closed ones; 0 is fine */
+    uint32_t count; /* of increments, in order of age and number, with the
+                       closed ones first; 0 is fine */
 };
 
 enum { MANIFEST_FILE_NAME_MAX = 32 };
@@ -52,8 +52,8 @@ void manifest_increment_name(uint64_t number, char *ret_name);
 enum manifest_status {
     MANIFEST_OK,
     MANIFEST_MISSING,    /* no manifest and no files */
-    MANIFEST_UNFINISHED, /* no manifest, but the mark: nothing was promised
-                            about the files */
+    MANIFEST_UNFINISHED, /* no manifest, but the mark: the files may be
+                            incomplete */
     MANIFEST_DAMAGED,    /* the manifest is damaged or lost */
     MANIFEST_NEWER,
     MANIFEST_IO

@@ -3,8 +3,8 @@
  * The bytes lie in chunks: full ones, of which the thread takes the oldest, and
  * the one that is being filled. A chunk has parts of groups, each after a head
  * of two figures: its bytes, and whether it is the last of its group. Positions
- * need not be stored: every byte of the log since the begin is here but for the
- * seals, which all have one length.
+ * need not be stored: the spool has every byte of the log since its beginning
+ * except the seals, which all have the same length.
  */
 #include "journal/spool.h"
 
@@ -22,7 +22,7 @@
 enum {
     CHUNK_BYTES = 256 << 10,
     KEPT_BYTES =
-        4 << 20, /* so much stays in memory: short walks need no file */
+        4 << 20, /* so much stays in memory, so that short walks need no file */
     GROUP_KEPT_BYTES = 2 << 20
 };
 
@@ -44,13 +44,15 @@ struct spool {
     pthread_cond_t work, idle;
     bool stop, moving; /* moving: the thread writes a chunk */
     int error;
-    int dir_fd, fd; /* fd -1: no file yet; the thread's while it moves */
+    /* fd is -1 without a file. While `moving`, only the thread uses it. */
+    int dir_fd, fd;
     uint64_t limit_bytes, memory_bytes, file_bytes;
-    bool crowded; /* from three quarters of the limit, down to a half */
+    bool crowded; /* set above three quarters of the limit, cleared below a half
+                   */
     bool begun;
-    uint64_t position, sequence; /* at the begin */
+    uint64_t position, sequence; /* where the spool begins */
     struct spool_chunk *oldest, *newest;
-    char *part; /* head of the open one, in the newest chunk; NULL: none */
+    char *part; /* head of the open part, in the newest chunk; NULL: none */
     bool open_group;
 };
 
@@ -89,7 +91,8 @@ has_work(const struct spool *spool)
            spool->oldest != spool->newest;
 }
 
-/* Moves the oldest chunk to the file. Enters and leaves with the mutex. */
+/* Moves the oldest chunk to the file. The mutex is locked at its beginning and
+ * end. */
 static void
 move_chunk(struct spool *spool)
 {
@@ -386,8 +389,8 @@ spool_tap(struct spool *spool)
 struct reader {
     spool_group_fn fn;
     void *ctx;
-    uint64_t position, sequence; /* of the last whole group's end */
-    struct buf group;            /* the parts of the present one */
+    uint64_t position, sequence; /* the end of the last whole group */
+    struct buf group;            /* the parts of the present group */
 };
 
 static int
@@ -416,7 +419,7 @@ read_chunk(struct reader *reader, const struct spool_chunk *chunk)
     return error;
 }
 
-/* Reads the chunks of the file, each behind its length. */
+/* Reads the chunks of the file. Each one follows its length. */
 static int
 read_file(struct spool *spool, struct reader *reader)
 {
@@ -459,7 +462,8 @@ spool_read(struct spool *spool, spool_group_fn fn, void *ctx)
     pthread_mutex_lock(&spool->mutex);
     wait_idle(spool);
     error = spool->error;
-    spool->error = error == 0 ? ESTALE : error; /* the thread moves no more */
+    /* After an error the thread moves no more chunks. */
+    spool->error = error == 0 ? ESTALE : error;
     pthread_mutex_unlock(&spool->mutex);
     reader.position = spool->position;
     reader.sequence = spool->sequence;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The log from the beginning of a walk to its end: a tap of the journal that
- * keeps whole groups, since a full state has them behind its records.
+ * Keeps the log from the beginning of a walk to its end: a tap of the journal
+ * that keeps whole groups, which follow the records in a full state.
  *
  * Loops append under the journal's mutex, so appending only copies into memory.
  * A thread of the spool moves all but the latest part into a file without a

@@ -8,12 +8,13 @@
  * SELECT and MULTI are written when the piece is closed, right before the bytes
  * that follow them; so the effects never move.
  *
- * A chunk counts references. The stage takes all references that it will ever
- * need when it makes the chunk, and returns the rest when it leaves it; so
- * passing a piece on costs no locked instruction, and freeing it costs one.
+ * A chunk counts references. The stage takes all references that it may need
+ * when it makes the chunk, and returns the unused ones when it leaves the
+ * chunk. So passing on a piece costs no locked instruction, and freeing it
+ * costs one.
  *
  * A request that is too large for a usual chunk gets a chunk of its own, and
- * the stage leaves that with the piece.
+ * the stage leaves that chunk after this piece.
  */
 #include "journal/stage.h"
 
@@ -179,8 +180,8 @@ stage_open(struct stage *stage, size_t bytes)
             return false;
         }
     } else if (chunk->bytes > chunk_bytes_for(need)) {
-        /* The last call asked for more, and nothing was added. Without memory
-         * for a smaller chunk the larger one serves. */
+        /* The last call asked for more, and nothing was added. If there is no
+         * memory for a smaller chunk, the larger one is used. */
         (void)renew(stage, need);
     }
     stage->piece = (struct piece *)(void *)stage->free;
@@ -228,8 +229,8 @@ put_number(char *to, char mark, size_t n)
     return to;
 }
 
-/* Copies a word. Most words are short: two copies of fixed size that may
- * overlap cost less than a call of memcpy. */
+/* Copies a word. Most words are short, and for these two copies of fixed size,
+ * which may overlap, cost less than a call of memcpy. */
 static inline char *
 put_bytes(char *to, const char *from, size_t len)
 {
@@ -295,10 +296,11 @@ put_select(char *to, uint32_t db)
 {
     to = put_text(to, slice_lit("*2\r\n$6\r\nSELECT\r\n"));
     to = put_number(to, '$', count_digits(db));
-    return put_number(to - 1, '\n', db); /* its line feed serves as mark */
+    /* The line feed before it takes the place of a mark. */
+    return put_number(to - 1, '\n', db);
 }
 
-/* Writes what must precede an effect in this database. */
+/* Writes the SELECT that must precede an effect in this database, if any. */
 static char *
 begin_effect(struct stage *stage, uint32_t db)
 {

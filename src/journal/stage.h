@@ -2,8 +2,8 @@
  *
  * Where a loop gathers effects: each loop owns a stage. stage_open takes memory
  * before the stripes are locked; adding while they are locked cannot fail, and
- * passing a piece to the journal copies nothing. Pieces lie one behind the
- * other in chunks that loop and journal share; a chunk is freed when both are
+ * passing a piece to the journal copies nothing. Pieces follow each other in
+ * chunks, which the loop and the journal share. A chunk is freed when both are
  * done with it. While no piece is open, a stage has at most one chunk of the
  * usual size (256 KiB), even after larger pieces.
  *
@@ -31,7 +31,7 @@ struct piece {
     struct slice body;
     uint32_t db_first, db_last;
     uint32_t spare; /* bytes left unused in the last chunk */
-    bool last;      /* the last one of its group; set by the journal */
+    bool last;      /* it is the last piece of its group; set by the journal */
 };
 
 /* {0} is an empty stage. The fields belong to stage.c. */
@@ -52,7 +52,7 @@ enum { STAGE_WORD_BYTES = 26 /* at most: "$<len>\r\n" and "\r\n" */ };
 static inline size_t
 stage_effect_bytes(const struct slice *argv, size_t argc)
 {
-    /* a SELECT, and "*<argc>\r\n" */
+    /* Room for a SELECT, and for "*<argc>\r\n". */
     size_t bytes = 40 + 24;
 
     for (size_t i = 0; i < argc; i++) {
@@ -63,7 +63,7 @@ stage_effect_bytes(const struct slice *argv, size_t argc)
 
 /* Opens a piece for effects of at most `bytes` (sums of stage_effect_bytes);
  * MULTI and EXEC need not be counted. False: there is no memory, and nothing
- * has changed. It may be called again while nothing was added; then the last
+ * has changed. It may be called again before anything is added: then the last
  * call counts. */
 MUST_CHECK bool stage_open(struct stage *stage, size_t bytes);
 

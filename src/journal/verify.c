@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Reads the first lines first, since nothing in a file can be checked without
- * its key. Then it reads group after group until one is wrong; what follows
- * that one decides.
+ * its key. Then it reads group after group until one is wrong. What follows
+ * that group decides between a cut and a refusal.
  */
 #include "journal/verify.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A first line is synced before the manifest names its file, so a crash never
- * makes one wrong. */
+/* Reads the first lines of all files. A first line is synced before the
+ * manifest names its file, so no crash can damage it. */
 static bool
 read_first_lines(struct verify_file *files, uint32_t count,
                  struct verify_result *result)
@@ -122,10 +122,11 @@ survey_behind(const struct verify_file *files, uint32_t count,
     }
 }
 
-/* No crash leaves an intact group of a wrong sequence where the next one is
- * due, with one exception: after a fault the log may continue in the file of a
- * rotation that was under way, and the file before it ends early. Nothing was
- * released then, unless a seal says so. */
+/* Returns whether the damage is refused. No crash leaves an intact group with a
+ * wrong sequence where the next group is due, with one exception. After a
+ * fault, the log may continue in the file of a rotation that was under way, and
+ * the file before it ends early. Then nothing of the missing part was released,
+ * unless a seal says so. */
 static bool
 is_refused(const struct verify_file *files, const struct verify_result *result)
 {

@@ -20,7 +20,7 @@
 struct verify_file {
     struct slice data; /* the whole file; if closed, at most `bytes` */
     bool closed;
-    uint64_t bytes; /* if closed: so many must be intact */
+    uint64_t bytes; /* if closed: so many bytes must be intact */
     /* Results: */
     struct group_file first;
     uint64_t end;    /* end of the valid part, the first line at least */
@@ -47,7 +47,7 @@ struct verify_result {
     uint64_t offset;
     uint64_t expected; /* sequence of the group that should be there */
     uint64_t found;    /* VERIFY_GAP: sequence of the group that is there */
-    /* What lies there and behind it, in all files: */
+    /* What follows the first error, in all files: */
     uint64_t behind_bytes;
     struct group_survey behind;
 };

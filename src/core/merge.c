@@ -17,14 +17,15 @@
 
 enum {
     BLOCK_LINES = 64, /* lines of a union computed at a time */
-    WATCHED = 64      /* parts that are compared with it at the same time */
+    WATCHED = 64      /* parts that are compared with the union in the same
+                         pass */
 };
 
 /* The filters that are united. */
 struct parts {
     struct bloom *into;
     const struct bloom *const *others;
-    size_t count;          /* of others */
+    size_t count;          /* number of `others` */
     uint64_t newest_items; /* of the union */
     bool over;             /* layers may get more items than they can count */
 };
@@ -59,7 +60,7 @@ same_shape(const struct layer *a, const struct layer *b)
            a->line_count == b->line_count && a->capacity == b->capacity;
 }
 
-/* Compares what RedisBloom's filters have besides. */
+/* Compares the additional fields of filters of kind redisbloom. */
 static bool
 same_extra(const struct bloom *a, const struct bloom *b)
 {

@@ -153,7 +153,7 @@ free_extra(struct bloom_extra *extra, unsigned parts,
     env->free(env->ctx, extra, plan_extra_bytes(parts));
 }
 
-/* Fills in what keyed filters have besides. */
+/* Fills in the additional fields of a keyed filter. */
 static void
 fill_keyed(struct bloom_keyed *keyed, const struct bloom_params *params)
 {

@@ -289,9 +289,10 @@ put_sparse(struct snapshot_writer *writer, uint32_t layer, uint64_t offset,
     put_section(writer, SECTION_LINES, (size_t)(to - writer->payload));
 }
 
-/* Writes the lines of a piece that are not zero. To copy sparse lines must save
- * at least an eighth of them. Returns where in the layer the written lines end,
- * *reached if there are none. */
+/* Writes the lines of a piece that are not zero. The zero lines between them
+ * are left out only if they are more than an eighth of the others, since that
+ * costs a copy. Returns where in the layer the written lines end, `reached` if
+ * there are none. */
 static uint64_t
 put_piece(struct snapshot_writer *writer, uint32_t layer, uint64_t offset,
           const uint8_t *lines, size_t len, uint64_t reached)

@@ -107,7 +107,8 @@ read_records(struct reader *reader, const struct section *section)
 
 /* ---- voids --------------------------------------------------------------- */
 
-/* Stands for a key: a hash is enough to find a writer's mistake. */
+/* Returns a hash that stands for a key: that is enough to find a writer's
+ * mistake. */
 static uint64_t
 name_of(const struct snapshot_record *record)
 {

@@ -33,7 +33,7 @@ struct block {
 struct transfer {
     struct transfer_options options;
     pthread_t thread;
-    atomic_bool cancelled; /* true only: under the mutex */
+    atomic_bool cancelled; /* set to true once, under the mutex */
     /* The thread owns these; after its end loop 0 does. */
     struct keyspace *keyspace;
     struct insert insert; /* also why reading was stopped */
@@ -44,7 +44,7 @@ struct transfer {
     struct block *first, *last;
     size_t queued;
     bool is_full;   /* transfer_put returned false, and poke is still due */
-    bool finished;  /* by the source */
+    bool finished;  /* the source has finished */
     bool truncated; /* there was no memory for a block */
     enum transfer_state state;
     char reason[REASON_BYTES];

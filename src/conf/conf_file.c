@@ -41,8 +41,8 @@ struct conf_file {
     char path[CONF_REWRITTEN_PATH_MAX];
     struct task *task;
     pthread_mutex_t mutex; /* locked while a job begins */
-    /* What the files have, of the thread while a job runs. There is no text of
-     * a file that there never was. */
+    /* The texts of the files, which the thread owns while a job runs. A file
+     * that never existed has no text. */
     bool known[TEXTS];
     struct buf texts[TEXTS];
 };

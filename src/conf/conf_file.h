@@ -4,8 +4,8 @@
  * (conf/conf_rewrite.h) into the data directory, whose path is fixed at the
  * start; ACL SAVE writes the aclfile, and ACL LOAD reads it. A path that is a
  * symbolic link stands for the file that it names. A crash leaves the old file
- * or the new one, never a part of it. A thread does the disk's work,
- * one job at a time; the caller asks for its end. Any thread.
+ * or the new one, never a part of it. A thread does the disk's work, one job at
+ * a time; the caller asks for its end. Any thread.
  */
 #pragma once
 

@@ -25,7 +25,7 @@ struct mail {
 
 struct mailbox {
     uv_async_t async;
-    uv_timer_t later; /* of mailbox_poke_in; only the owner uses it */
+    uv_timer_t later; /* for mailbox_poke_in; only the owner uses it */
     uv_mutex_t mutex;
     struct mail *queue; /* guarded by mutex */
     uint32_t count, capacity;

@@ -25,7 +25,7 @@ usage_set(struct usage *usage, struct usage_share *share, uint64_t bytes)
         return false;
     }
     atomic_store_explicit(&share->bytes, bytes, memory_order_relaxed);
-    atomic_fetch_add(&usage->total, bytes - before); /* may wrap, and back */
+    atomic_fetch_add(&usage->total, bytes - before); /* a fall wraps around */
     return bytes > before && usage_is_above(usage);
 }
 

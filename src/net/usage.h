@@ -13,7 +13,8 @@
 struct usage {
     _Atomic uint64_t limit; /* 0: none */
     _Atomic uint64_t total;
-    _Atomic uint64_t condemned; /* in total: of those being cut */
+    _Atomic uint64_t condemned; /* bytes of the connections that are being
+                                   cut */
     atomic_bool choosing;       /* a loop searches for the largest */
 };
 

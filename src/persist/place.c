@@ -177,7 +177,7 @@ persist_renew_history(struct persist *persist)
 {
     char id[HISTORY_ID_CHARS + 1];
 
-    /* Their begin is of the old history. */
+    /* These walks began in the old history. */
     walker_cancel(persist->own.walker);
     walker_cancel(persist->synced.walker);
     random_hex(id, HISTORY_ID_CHARS);

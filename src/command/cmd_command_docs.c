@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * COMMAND DOCS shows the documentation in the command table.
- * Reads constants only, any loop.
+ * COMMAND DOCS shows the documentation in the command table. Reads constants
+ * only, any loop.
  */
 #include "access/handlers.h"
 #include "command/cmd_command.h"

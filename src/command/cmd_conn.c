@@ -103,7 +103,8 @@ find_source(const struct request *req, uint8_t ret_source[AUTH_DELAY_SOURCE])
 
 /* A login between its parts. All zero: at its beginning. */
 struct login {
-    uint64_t until_ms; /* monotonic: it waits; 0: it does not */
+    uint64_t until_ms; /* monotonic time until which it waits; 0: it does not
+                          wait */
     struct auth_sum sum;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * REPLICAOF SLAVEOF FAILOVER ROLE, and what a replica says of itself: REPLCONF
- * (PSYNC is in cmd_psync.c). These commands check, change
- * the role, and ask loop 0, which owns the links (service->replication).
+ * (PSYNC is in cmd_psync.c). These commands check, change the role, and ask
+ * loop 0, which owns the links (service->replication).
  */
 #include "access/handlers.h"
 #include "access/user.h"
@@ -121,7 +121,8 @@ has_to_wait(const struct request *req, uint64_t epoch)
            !service->replication.role_is_kept(service->replication.ctx, epoch);
 }
 
-/* Its state while it waits is the epoch of the role that it has set. */
+/* The state of a REPLICAOF that waits is the epoch of the role that it has set.
+ */
 enum err
 cmd_replicaof(struct request *req)
 {

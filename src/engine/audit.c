@@ -85,7 +85,7 @@ append_words(struct buf *to, const struct request *req)
     }
 }
 
-/* Logs one line. user: who it is, or says that it is. */
+/* Logs one line. user: the user's name, or the name that the client gave. */
 static void
 log_line(const struct request *req, const struct buf *what, struct slice user,
          const char *result, uint64_t left_out)

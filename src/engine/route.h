@@ -17,9 +17,9 @@ route_is_on(const struct request *req)
 }
 
 /* Checks the keys of a command, or of everything that EXEC will run. Fills
- * worker->detail for MOVED and ASK. ERR_AGAIN: the slot is
- * being handed over, and the session has to wait; after ROUTE_HOLD_MS the error
- * is ERR_TRYAGAIN. */
+ * worker->detail for MOVED and ASK. ERR_AGAIN: the slot is being handed over,
+ * and the session has to wait; after ROUTE_HOLD_MS the error is ERR_TRYAGAIN.
+ */
 enum { ROUTE_HOLD_MS = 250 };
 MUST_CHECK enum err route_check(const struct request *req);
 

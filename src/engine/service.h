@@ -136,9 +136,8 @@ struct slot_calls {
 /* What other daemons ask this one: from any thread, inside a section of the
  * gate. The pointers are NULL without a sidecar. */
 struct sidecar_calls {
-    /* Appends what this server holds
-     * (cluster/holdings.h), unless its version is `seen`, and says where its
-     * log ends. False: it does not know yet. */
+    /* Appends what this server holds (cluster/holdings.h), unless its version
+     * is `seen`, and says where its log ends. False: it does not know yet. */
     bool (*holdings)(void *ctx, uint64_t seen, struct buf *ret_text,
                      char *ret_history, uint64_t *ret_position);
     /* Makes loop 0 answer the order, and then wake all loops. False: there was

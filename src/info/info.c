@@ -128,7 +128,7 @@ write_server(const struct service *service, struct buf *text)
     info_process_get(service, &process);
     if (dialect_is_redis(service)) {
         info_put_text(text, "redis_version", INFO_REDIS_VERSION);
-    } else { /* the Redis that Valkey says it is like */
+    } else { /* the version of Redis that Valkey says it is compatible with */
         info_put_text(text, "redis_version", "7.2.4");
         info_put_text(text, "server_name", "valkey");
         info_put_text(text, "valkey_version", INFO_VALKEY_VERSION);

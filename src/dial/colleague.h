@@ -33,7 +33,7 @@ MUST_CHECK bool colleague_login(const struct loop0 *loop0, struct link *link,
 typedef void (*colleague_fn)(void *ctx, uint64_t number,
                              const struct answer *answer, const char *reason);
 
-/* Makes them, and starts a timer on loop 0. */
+/* Makes the object without any links, and starts its timer on loop 0. */
 struct colleagues *colleagues_new(const struct loop0 *loop0, colleague_fn done,
                                   void *ctx);
 

@@ -38,8 +38,8 @@ struct web {
     struct kept ready; /* why it is not ready; empty: it is */
     struct ranking ranking;
     struct trend trend;
-    uint64_t looked_ns; /* at filters */
-    char policy[512];   /* of the page that is being sent */
+    uint64_t looked_ns; /* when it last looked at filters */
+    char policy[512];   /* policy for the page that is being sent */
 };
 
 /* ---- filters ------------------------------------------------------------- */

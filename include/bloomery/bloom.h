@@ -6,11 +6,11 @@
  * filter: L stripes of 64-byte lines; an item has one line in every stripe and
  * one bit in each of the 8 words of that line. Layers of the foreign kinds have
  * the bits of RedisBloom or valkey-bloom, and give the same answers. From a
- * filter of the deletable kind, items can be deleted. Layer 0
- * has the capacity and the error rate of the parameters; layer i has capacity x
- * expansion^i and rate x tightening^i (Almeida, Baquero, Preguica, Hutchison:
- * "Scalable Bloom Filters", Information Processing Letters 101, 2007), so the
- * compound rate is at most rate / (1 - tightening).
+ * filter of the deletable kind, items can be deleted. Layer 0 has the capacity
+ * and the error rate of the parameters; layer i has capacity x expansion^i and
+ * rate x tightening^i (Almeida, Baquero, Preguica, Hutchison: "Scalable Bloom
+ * Filters", Information Processing Letters 101, 2007), so the compound rate is
+ * at most rate / (1 - tightening).
  *
  * The library does not lock, log or read a clock, and has no global state that
  * changes an answer, but a secret (bloom_use_secret()). A filter may have one

@@ -337,8 +337,8 @@ sync_parent(struct check_made *made, const char *path)
     return sync_dir(made, parent);
 }
 
-/* Snapshots first: one that is younger than the copy of the journal would make
- * the journal look out of date. */
+/* Makes the snapshots first. A snapshot that is newer than the copy of the
+ * journal would make the journal look out of date. */
 static bool
 make_contents(struct check_made *made, const struct check_data *data,
               const char *out, const struct check_maker *maker)

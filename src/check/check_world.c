@@ -28,8 +28,8 @@ struct check_world {
     struct conf conf;
     struct service service;
     struct replay *replay;
-    uint64_t left_out; /* deletions, by check_world_load */
-    bool accepts;      /* keyed_accept_all() is to be set again */
+    uint64_t left_out; /* deletions that check_world_load left out */
+    bool accepts;      /* the former value of keyed_accept_all() */
 };
 
 struct check_world *

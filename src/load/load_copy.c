@@ -105,8 +105,8 @@ is_refused_command(struct slice error)
     return false;
 }
 
-/* Says why the pieces of a filter cannot be had. A valkey-bloom has none, and
- * then only the length of the dump is in the way. */
+/* Says why the pieces of a filter cannot be had. valkey-bloom has no pieces;
+ * then the filter is lost only because its dump is too long. */
 static void
 refuse_pieces(struct copying *copying, struct slice key, struct slice error)
 {

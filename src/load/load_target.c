@@ -248,7 +248,7 @@ take_error(struct load_target *target, const struct awaited *awaited,
     }
     if (awaited->kind == KIND_COMMAND &&
         begins(error, "ERR non scaling filter is full")) {
-        target->full++; /* as at the source */
+        target->full++; /* the filter at the source is full, too */
         return true;
     }
     target->refused +=

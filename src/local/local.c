@@ -21,7 +21,7 @@ enum {
     TIMEOUT_MS = 30000,
     REFRESH_MS = 60000,
     KEY_MAX_BYTES = 64 * 1024,
-    /* The structs of version 1. */
+    /* The sizes of the structs of version 1. */
     LEAST_OPTIONS = 112,
     LEAST_STATUS = 584
 };

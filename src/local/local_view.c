@@ -239,8 +239,8 @@ look_at(const struct local_view *view, const struct bloomery_local_item *items,
     }
 }
 
-/* Answers at most BLOOM_BATCH_MAX items, so that a writer waits shortly.
- * Returns how many are unknown. */
+/* Answers at most BLOOM_BATCH_MAX items, so that a writer does not wait for
+ * long. Returns how many are unknown. */
 static size_t
 answer_some(struct local_place *place, const struct bloomery_local_item *items,
             size_t count, int8_t *ret_answers)

@@ -29,7 +29,7 @@ ageing_turn(const struct bloom *bloom)
     return bloom_kind(bloom) == BLOOM_AGEING ? extra_of(bloom)->turn : 0;
 }
 
-/* Returns the turns from the filter's to this time. */
+/* Returns how many turns have begun between the filter's turn and this time. */
 static uint64_t
 elapsed_at(const struct bloom *bloom, uint64_t now_ms)
 {
@@ -39,7 +39,8 @@ elapsed_at(const struct bloom *bloom, uint64_t now_ms)
     return turn > extra->turn ? turn - extra->turn : 0;
 }
 
-/* Returns the oldest layer that will be live then, or the number of layers. */
+/* Returns the oldest layer that is live after so many turns, or the number of
+ * layers. */
 static uint32_t
 first_live(const struct bloom *bloom, uint64_t elapsed)
 {

@@ -163,7 +163,7 @@ bloom_reset(struct bloom *bloom, const struct bloom_env *env)
     bloom_check(bloom);
 }
 
-/* Returns the rate of a layer that STEP others come before (bloom_step()). */
+/* Returns the rate of the layer with this step (bloom_step()). */
 static double
 asked_rate(const struct bloom *bloom, uint32_t step)
 {
@@ -189,7 +189,8 @@ next_rate(const struct bloom *bloom)
     return rate > 0 ? rate : DBL_TRUE_MIN;
 }
 
-/* Writes what kind redisbloom has besides the newest layer. */
+/* Writes the additional fields that kind redisbloom has for the newest layer.
+ */
 static void
 note_growth(struct bloom *bloom, double rate)
 {

@@ -179,7 +179,7 @@ codec_put_layer(uint32_t kind, uint32_t index, const struct codec_layer *layer,
     }
 }
 
-/* Writes what an ageing filter has besides. */
+/* Writes the additional fields of an ageing filter. */
 static size_t
 put_ring(const struct bloom_extra *extra, uint8_t *to)
 {
@@ -400,7 +400,7 @@ find_table(const uint8_t *at, size_t len, struct codec_head *head)
     return true;
 }
 
-/* Reads what an ageing filter has besides. */
+/* Reads the additional fields of an ageing filter. */
 static void
 read_ring(const uint8_t *at, struct codec_head *head)
 {

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { LARGE_FILTER = 64 * 1024 }; /* bytes: the reaper frees those */
+enum { LARGE_FILTER = 64 * 1024 }; /* bytes; the reaper frees larger ones */
 
 _Static_assert(offsetof(struct keyspace, access) == 0, "keyspace_access");
 

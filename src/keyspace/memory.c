@@ -16,8 +16,9 @@
 
 enum {
     SLACK_MIN = 64 * 1024,
-    GRANT_BYTES = 256 * 1024,     /* to a thread, without another look */
-    GRANT_FROM_BYTES = 128 << 20, /* that must be free */
+    GRANT_BYTES = 256 * 1024,     /* what a thread may allocate until it looks
+                                     again */
+    GRANT_FROM_BYTES = 128 << 20, /* free bytes that a grant needs */
 };
 
 /* What a thread may still allocate under these limits. Since all threads write

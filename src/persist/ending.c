@@ -36,7 +36,7 @@ needs_base(const struct persist *persist, const struct persist_conf *conf,
     if (!conf->appendonly || how->force || persist->suspended) {
         return false;
     }
-    /* A snapshot does as well, where there was no journal before. */
+    /* A snapshot is enough where there was no journal before. */
     return has_fault(status) ||
            (!how->save && (!status->on || status->building));
 }

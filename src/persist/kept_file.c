@@ -20,10 +20,11 @@ struct kept_file {
     struct kept_file_options options;
     char *dir;
     struct task *task;
-    pthread_mutex_t mutex; /* guards what follows; before the task's */
+    pthread_mutex_t mutex; /* guards what follows; is locked before the task's
+                              mutex */
     char *newest;
     bool stop;
-    bool started;   /* the task, until its `done` */
+    bool started;   /* the task runs: it has not called `done` yet */
     uint64_t asked; /* the last ticket */
     /* The task's: the last tickets that it attempted and that it stored. */
     _Atomic uint64_t tried, kept;
@@ -160,8 +161,8 @@ ask_task(struct kept_file *file)
     return ++file->asked;
 }
 
-/* Reads the text that an earlier life has left, if there is one. Its owner has
- * read it, too, and has refused a bad one. */
+/* Reads the text that an earlier run of the server has left, if there is one.
+ * Its owner has read it, too, and has refused a bad one. */
 static char *
 read_text(const struct kept_file_options *options)
 {

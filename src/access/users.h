@@ -17,7 +17,8 @@ struct users {
     struct map by_name;
     struct user *standard; /* "default", the user of a new connection */
     _Atomic uint64_t changes;
-    unsigned char required[AUTH_DIGEST]; /* of requirepass, as last followed */
+    unsigned char required[AUTH_DIGEST]; /* of the last requirepass that the
+                                            default user got */
     bool is_required;                    /* requirepass is not empty */
 };
 
@@ -40,7 +41,7 @@ struct user *users_login(const struct users *users, struct slice name,
  * end. All zero: there is no change. */
 struct users_edit {
     struct user_rules rules;
-    uint64_t changed; /* of the user; 0: there is no such user */
+    uint64_t changed; /* the user's `changed`; 0: there is no such user */
     size_t at;        /* the next word */
 };
 

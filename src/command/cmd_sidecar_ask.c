@@ -308,7 +308,7 @@ cmd_sidecar_fence(struct request *req)
 
 /* ---- COUNT, FORCE-SERVE, LET-GO ------------------------------------------ */
 
-/* Counts what is here of slots, and waits then for loop 0. */
+/* Counts what this server has of slots, and then waits for loop 0. */
 struct count {
     struct keyspace *ks;
     struct slot_set set;

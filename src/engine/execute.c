@@ -45,7 +45,7 @@ execute_prepare(struct request *req, const struct run *run, uint32_t index)
 
 /* ---- counting ------------------------------------------------------------ */
 
-/* Returns how long it took since the last count, which is now. */
+/* Returns the time since the last count, and lets the next span begin now. */
 static inline uint64_t
 end_span(struct request *req)
 {

@@ -94,7 +94,7 @@ reserve_post(struct notice_post **posts, uint32_t count, uint32_t *capacity)
         return true;
     }
     if (wanted <= *capacity) {
-        return false; /* 2^31 of them */
+        return false; /* there are 2^31 posts */
     }
     grown = mem_try_realloc(*posts, wanted * sizeof(*grown));
     if (grown == NULL) {
@@ -130,7 +130,7 @@ struct inbox {
     struct notice_post *queue; /* guarded by mutex */
     uint32_t count, capacity;
     uint64_t bytes; /* in both arrays, not delivered yet */
-    bool lost;      /* a notice, and the loop does not know yet */
+    bool lost;      /* a notice was lost, and the loop does not know yet */
     bool crowded;   /* counted in all->crowded */
     struct inboxes *all;
     struct notice_post *drain; /* the loop's alone */
@@ -141,7 +141,7 @@ struct inbox {
 
 struct inboxes {
     const _Atomic uint64_t *limit_bytes;
-    _Atomic unsigned crowded; /* inboxes */
+    _Atomic unsigned crowded; /* number of crowded inboxes */
     unsigned loops;
     struct inbox inbox[];
 };

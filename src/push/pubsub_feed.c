@@ -88,7 +88,7 @@ put_record(struct buf *to, const struct feed_change *change)
     buf_append_slice(to, change->pairs);
 }
 
-/* Reads the record at *at, which moves behind it. */
+/* Reads the record at *at, and moves *at behind it. */
 static struct feed_change
 take_record(struct slice records, size_t *at)
 {
@@ -145,7 +145,7 @@ pubsub_feed(struct pubsub *pubsub, const struct feed_key *key,
 
     pubsub_feed_name(&topic, key);
     put_record(&record, change);
-    if (topic.failed) { /* whose it is cannot be found */
+    if (topic.failed) { /* without its name, its subscribers cannot be found */
         for (unsigned i = 0; i < pubsub->loops; i++) {
             notice_list_add(list, NULL, i, 0);
         }
@@ -231,7 +231,7 @@ list_gathered(struct feeding *feeding, struct gathered *gathered,
     feeding->end = &gathered->next;
 }
 
-/* Returns whether more pairs may follow the last record's own. */
+/* Returns whether pairs may be appended to the last record. */
 static bool
 ends_with_pairs(const struct gathered *gathered)
 {

@@ -6,7 +6,6 @@
 
 #include <stdbool.h>
 
-/* Prints commands, options, metrics, errors, man, commands-man,
- * commands-md, files-md or words. False:
- * `what` is none of them. */
+/* Prints commands, options, metrics, errors, man, commands-man, commands-md,
+ * files-md or words. False: `what` is none of them. */
 bool print_reference(const char *what);

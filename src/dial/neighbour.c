@@ -68,15 +68,15 @@ struct neighbour {
     struct link *link;       /* NULL: none */
     struct answers *answers; /* of the link */
     uv_timer_t timer;        /* the next look, or the next dialling */
-    bool open;               /* the link is */
+    bool open;               /* the link is open */
     bool stopped;
     bool up;       /* the last look was answered well */
-    bool refused;  /* the link's login was */
+    bool refused;  /* the link's login was refused */
     bool complete; /* the settings were read on this link */
 
     enum question queue[QUEUE_MAX]; /* a ring */
     size_t queue_at, queue_count;
-    uint64_t sent_ns;  /* of the look under way; 0: none */
+    uint64_t sent_ns;  /* when the look under way was sent; 0: there is none */
     uint64_t asked_ms; /* the same by the run clock */
     uint64_t settings_ns;
 

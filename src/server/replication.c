@@ -153,7 +153,7 @@ expire_backlog(struct replication *r)
     }
 }
 
-/* Begins anew where there was no memory for the backlog. */
+/* Begins the backlog again if there was no memory for it. */
 static void
 restart_backlog(struct replication *r)
 {
@@ -172,9 +172,10 @@ restart_backlog(struct replication *r)
     gate_lower(replication_gate(r), 0);
 }
 
-/* Has rewrites of the journal keep what no replica has acknowledged. Until one
- * has since this start, that is all; and as a replica nothing, once the data is
- * the primary's. */
+/* Makes rewrites of the journal keep what no replica has acknowledged:
+ * everything, until a replica has acknowledged something since this start. A
+ * replica keeps everything until its data is the primary's, and then nothing.
+ */
 static void
 keep_log(struct replication *r)
 {

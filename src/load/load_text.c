@@ -13,7 +13,7 @@ struct reading {
     const char *path;
     int fd;
     struct slice before; /* bytes that come before those of fd */
-    uint64_t offset;     /* of buf.data, in the file */
+    uint64_t offset;     /* where buf.data begins in the file */
     struct buf buf;      /* bytes that are not cut yet */
     struct buf cell;     /* a quoted cell without its quotes */
     bool named; /* the first record, with the names, is still to come */

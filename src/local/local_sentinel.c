@@ -175,7 +175,7 @@ take_address(struct local_sentinel *sentinel, struct slice reply)
     return true;
 }
 
-/* Logs in, with what the server is asked with, and asks again. */
+/* Logs in with the user and the password of the server, and asks again. */
 static void
 log_in(struct local_sentinel *sentinel, uint64_t now_ms)
 {
@@ -203,7 +203,8 @@ hear(struct local_sentinel *sentinel, uint64_t now_ms, struct slice reply)
                        resp_shown(text), text.data);
         give_up(sentinel, now_ms, why);
     } else if (slice_equal(text, slice_lit("OK"))) {
-        sentinel->asked = true; /* the login; the answer follows */
+        sentinel->asked = true; /* the login is done; the answer to the question
+                                   follows */
     } else if (take_address(sentinel, reply)) {
         sentinel->asked = false;
         sentinel->failures = 0;

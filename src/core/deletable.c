@@ -10,7 +10,7 @@
 
 /* ---- items --------------------------------------------------------------- */
 
-/* Returns what a filter of this kind has besides. */
+/* Returns the additional fields of a deletable filter. */
 static struct bloom_extra *
 extra_of(const struct bloom *bloom)
 {

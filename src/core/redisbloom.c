@@ -36,7 +36,7 @@
 #include "core/stream.h"
 
 enum {
-    OLD_START = 16, /* of the layers, without growth */
+    OLD_START = 16, /* where the layers begin, without growth */
     START = 20,
     OLD_LINK = 49,
     LINK = REDISBLOOM_LINK_BYTES,

@@ -20,7 +20,8 @@
  *   if its piece is from before.
  * - DEL, expiry and times to live act on the copy as they did on the filter. A
  *   name that is missing in the file was missing at the walk, too.
- * - A create (P is none): the loader makes it. If the walk met it, P says so.
+ * - A create: the loader makes the key, unless the walk has met it since: then
+ *   the P of its record is higher.
  * - RENAME, MOVE, COPY, RESET, MERGE: their target is marked and walked again;
  *   of two records the later counts, and E is only reached with no mark left.
  *   So at E there is a record behind the effect, or a later effect says why the

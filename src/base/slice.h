@@ -94,7 +94,7 @@ bool slice_is_word(struct slice s, const char *text);
 bool slice_to_i64(struct slice s, int64_t *ret_value);
 bool slice_to_u64(struct slice s, uint64_t *ret_value);
 
-/* Returns whether a byte is white space or NUL, such a text cannot be a word in
+/* Returns whether a byte is white space or NUL. Such a text cannot be a word in
  * a line of a file. */
 bool slice_has_space(struct slice s);
 

@@ -12,7 +12,8 @@ static const struct foreign {
     const char *name;
     const char *harmless; /* the values that do nothing, between bars; NULL:
                              all do nothing */
-    bool fatal;           /* others are refused, else warned of */
+    bool fatal;           /* other values are refused; false: they give a
+                             warning */
     const char *advice;
 } options[] = {
 #define REDIS_OPTION(nam, adv)      { nam, NULL, false, adv },

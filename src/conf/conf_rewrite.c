@@ -7,7 +7,8 @@
 
 #include <ctype.h>
 
-/* all: even options that cannot change at run time. */
+/* Returns whether the option is written. all: even if it cannot change at run
+ * time. */
 static bool
 is_kept(const struct conf *conf, const struct conf *given,
         const struct conf_row *row, bool all)

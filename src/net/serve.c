@@ -36,7 +36,7 @@ send_replies(struct conn *conn)
         conn_cut_no_memory(conn);
     }
     if (reply->len > 0) {
-        push_send_for(conn); /* came before the reply */
+        push_send_for(conn); /* these pushes came before the reply */
     }
     if (reply->len > 0 && !conn_is_closing(conn)) {
         hold_send(conn, reply);

@@ -542,8 +542,9 @@ table_whole_bucket(const struct table *table, uint32_t bucket)
     return range_of(table->buckets[bucket], 0, 0);
 }
 
-/* Takes as many bits more as halve the bucket to one or two lines. Adds one to
- * those bits of the cursor, reversed, which is the point where they end. */
+/* The places of a step agree with the cursor in the bits that select the
+ * bucket, and in so many more that they are about one line of it. The next
+ * cursor is these bits plus one, in reversed order. */
 struct table_range
 table_step(const struct table *table, uint64_t cursor, uint64_t *ret_next)
 {

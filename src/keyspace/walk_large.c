@@ -36,7 +36,7 @@ find_again(const struct walk *walk, const struct large *large)
                : NULL;
 }
 
-/* Notes how much each layer has. In a hold. */
+/* Notes how many bytes each layer has. In a hold. */
 static void
 measure_layers(struct walk *walk, const struct bloom *bloom)
 {
@@ -149,8 +149,8 @@ copy_some(struct walk *walk, const struct large *large, uint32_t layer,
     return walk->pieces.failed ? ENOMEM : 0;
 }
 
-/* Copies what some holds copy of a layer. *ret_len: its length, 0 if the filter
- * has gone. */
+/* Copies a piece of a layer in several holds. *ret_len: the length of the
+ * piece, 0 if the filter has gone. */
 static int
 copy_piece(struct walk *walk, const struct large *large, uint32_t layer,
            uint64_t offset, size_t *ret_len)

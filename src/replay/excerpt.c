@@ -80,7 +80,8 @@ is_selected(const struct excerpt *excerpt)
            excerpt->selected == excerpt->db;
 }
 
-/* Follows the database of the part. */
+/* Follows the database of the part, to which a SWAPDB may give another number.
+ */
 static int
 swap(struct excerpt *excerpt, const struct slice *argv)
 {

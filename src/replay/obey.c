@@ -77,7 +77,8 @@ sift(struct batch *batch, bool drops_marks, size_t *ret_bad)
 static bool
 batch_needs_world(const struct batch *batch, bool *is_long)
 {
-    struct slice last = { NULL, 0 }; /* that needs no more than its keys */
+    struct slice last = { NULL, 0 }; /* the last name that needs no more than
+                                        its keys */
 
     for (uint32_t i = 0; i < batch->count; i++) {
         const struct slice *argv = &batch->argv[batch->command[i].first];

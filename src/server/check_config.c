@@ -120,7 +120,7 @@ check_users(const struct conf *conf, struct buf *reasons)
     users_free(users);
 }
 
-/* Returns whether there were lines. */
+/* Prints the lines. Returns whether there were any. */
 static bool
 print_lines(struct slice lines, const char *before, const char *after)
 {

@@ -365,7 +365,7 @@ say(struct local_link *link, struct pollfd *ret_poll)
     }
     client_prepare(&link->client, ret_poll);
     if (ret_poll->fd < 0) {
-        return 0; /* a fault, or the end: react hears of it */
+        return 0; /* local_link_react() handles a fault or the end */
     }
     return next_ms < silent_ms ? next_ms : silent_ms;
 }

@@ -237,7 +237,7 @@ tell_news(struct bloomery_local *member, const struct local_facts *facts)
     if (facts->missing && !told->missing) {
         tell(member, BLOOMERY_LOCAL_GONE, "the key does not exist");
     }
-    /* Dials that fail after it are not told. */
+    /* Dials that fail after a reported cut are not reported. */
     if (member->link.cuts != member->told_cuts &&
         member->link.connections != member->told_lost) {
         member->told_lost = member->link.connections;

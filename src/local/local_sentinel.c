@@ -131,7 +131,7 @@ local_sentinel_prepare(struct local_sentinel *sentinel, uint64_t now_ms,
     if (sentinel->client.fd >= 0) {
         client_prepare(&sentinel->client, ret_poll);
         if (ret_poll->fd < 0) {
-            return 0; /* a fault, or the end: react hears of it */
+            return 0; /* local_sentinel_react() handles a fault or the end */
         }
     }
     return sentinel->due_ms;

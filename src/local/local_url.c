@@ -56,7 +56,8 @@ cut_part(struct slice *text, char c)
     return part;
 }
 
-/* Cuts off what stands before the last of a character. */
+/* Cuts off the text before the last occurrence of a character, and that
+ * character. */
 static bool
 take_before(struct slice *text, char c, struct slice *ret_front)
 {

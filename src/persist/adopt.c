@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Data of another server takes the place of ours. The disk then has data of
- * another log, and no position says which of the two is newer. So:
+ * Data of another server replaces ours. The disk then has data of another log,
+ * and positions do not tell which of the two is newer. So:
  *
  *   <dbfilename>.arriving   what arrives, as it arrives, and synced
  *   memory, at once    the journal ends, its file is left as it is; from now on
@@ -12,20 +12,21 @@
  *   journal            this file, by a second name, is the base of a new one;
  *                      what was held is written to its increment, and released
  *
- * A crash before the third line leaves the old state, complete and under its
- * own id: such a server has only missed something, and has acknowledged nothing
- * since. A start that finds .new first does the next two lines, and then looks
- * for data; so it never sees files of both states.
+ * A crash before the third line leaves the old state, complete and with its own
+ * history id. It lacks the new data, but the server has acknowledged no change
+ * of that. A start that finds .new first does the next two lines, and then
+ * looks for data. So it never loads files of both states.
  *
- * If the file could not be written, or nothing arrived (the data is ours, but
- * at no place of the log), a snapshot by a walk takes its place, and the log is
- * held back to the end of that walk. If that fails, too, it is tried again.
+ * If the file could not be written, or there is none (our own data stays, but
+ * belongs to no position of the log), a walk writes a snapshot instead, and
+ * nothing is released before its end. If that fails, too, it is tried again.
  *
- * Data of a third server may arrive at any time in between: it is counted, and
- * the file notes which data it has. It has no file of its own then.
+ * Data of a third server may arrive at any time in between. So the arrivals are
+ * counted, and struct persist_adopted notes which of them a file has.
  *
- * A replica that must drop its old data before the new data is there has no
- * state of any log meanwhile; that never reaches the disk (persist_suspend).
+ * A replica that must drop its old data before the new data has arrived has no
+ * complete data meanwhile. That state is never written to the disk
+ * (persist_suspend).
  */
 #include "persist/adopt.h"
 
@@ -46,7 +47,7 @@
 
 #include <errno.h>
 
-/* Notes that the disk did not take the file. Data that came later is not
+/* Notes that the file could not be stored. Data that arrived later is not
  * affected. */
 static void
 note_failure(struct persist *persist, const char *what, int error)
@@ -114,7 +115,7 @@ persist_has_received(const struct persist *persist)
 void
 persist_refuse(struct persist *persist)
 {
-    if (persist->incoming != NULL) { /* it is NULL at the end */
+    if (persist->incoming != NULL) { /* it is NULL when the server ends */
         incoming_cancel(persist->incoming);
     }
 }
@@ -130,11 +131,12 @@ leave_files(struct persist *persist)
         walker_cancel(persist->own.walker);
         persist->step = STEP_ENDING;
     }
-    walker_cancel(persist->synced.walker); /* the snapshot is ending already */
+    /* Its snapshot is being broken off already. */
+    walker_cancel(persist->synced.walker);
 }
 
-/* Lets the log go on from there. With a journal nothing behind that place is
- * released until the disk has what is before it. */
+/* Lets the log continue from the place of the arrival. With a journal, nothing
+ * after that place is released until the disk has everything before it. */
 static void
 move_log(struct persist *persist, const struct persist_arrival *arrival)
 {
@@ -146,13 +148,13 @@ move_log(struct persist *persist, const struct persist_arrival *arrival)
         return;
     }
     journal_get_status(journal, &status);
-    if (status.on) { /* one that is closing ends with journal_move */
+    if (status.on) { /* journal_move ends a journal that is closing */
         journal_turn_off(journal, true);
     }
     journal_move(journal, arrival->position, arrival->sequence);
 }
 
-/* Takes the file over, if the data came through persist_receive. */
+/* Takes over the file, if the data came through persist_receive. */
 static void
 take_file(struct persist *persist, const struct persist_arrival *arrival)
 {
@@ -196,7 +198,7 @@ persist_adopt(struct persist *persist, const struct persist_arrival *arrival)
     move_log(persist, arrival);
     history_begin(&persist->log.history, arrival->history);
     persist->log.unrecorded = false;
-    metric_add(METRIC_CHANGES, 1); /* so that a save rule applies */
+    metric_add(METRIC_CHANGES, 1); /* so that the option `save` applies */
     persist->adopted.arrived++;
     take_file(persist, arrival);
     persist->save.retry = (struct retry){ 0 };
@@ -218,7 +220,8 @@ void
 persist_suspend(struct persist *persist)
 {
     persist->suspended = true;
-    if (walker_has_walk(persist->own.walker)) { /* else all is copied */
+    if (walker_has_walk(persist->own.walker)) { /* without a walk, everything is
+                                                   copied already */
         full_state_break_off(&persist->own);
     }
     if (walker_has_walk(persist->synced.walker)) {
@@ -296,7 +299,7 @@ run_replace(void *arg)
 
     if (adopted->from_file) {
         adopted->error = name_file(persist);
-    } else { /* an earlier one may be there */
+    } else { /* a file of earlier data may be there */
         adopted->error = 0;
         (void)!file_unlink(persist->dir_fd, persist->incoming_name);
     }
@@ -325,7 +328,7 @@ begin_replace(struct persist *persist, bool from_file)
     task_start(persist->task, run_replace, persist);
 }
 
-/* A journal that holds continues from here. */
+/* A journal that holds waits for a base up to this place from now on. */
 void
 adopt_note(struct persist *persist)
 {
@@ -374,7 +377,8 @@ note_stored(struct persist *persist)
     persist->options.hooks.moved(persist->options.hooks.ctx);
 }
 
-/* If other data has come meanwhile, the new base is one of old data. */
+/* Ends the last part of a replacement: the journal with the new base. If other
+ * data has arrived meanwhile, that base is outdated. */
 static void
 end_journals(struct persist *persist)
 {
@@ -396,7 +400,8 @@ adopt_replaced(struct persist *persist, int *ret_error)
         note_stored(persist);
         end_journals(persist);
     }
-    if (adopted->error != 0 && adopted->from_file) { /* a walk comes next */
+    /* A walk writes a snapshot next. */
+    if (adopted->error != 0 && adopted->from_file) {
         note_failure(persist, "put it in its place", adopted->error);
         persist->step = STEP_NONE;
         return false;

@@ -16,20 +16,20 @@ struct persist_conf;
 
 /* Another server's data, which is the state of its log at this place. */
 struct persist_arrival {
-    struct keyspace *fresh; /* NULL: the data stays, but is no state of the log
-                               any more */
+    struct keyspace *fresh; /* NULL: our data stays, but belongs to no position
+                               of the log any more */
     const char *history; /* NULL: a new history, which no other server knows */
     uint64_t position, sequence;
-    bool received; /* it is the data that persist_receive has written */
+    bool received; /* persist_receive has written this data to a file */
 };
 
 /* persist_receive() is called when data begins to arrive. Returns the functions
- * that write the bytes to a file while a transfer loads them; zeros if the disk
- * does not need them, or cannot take them now. After the last byte,
- * persist_has_received() says whether the whole file is on the disk (or its
- * writing has failed); hooks.moved is called then. Then persist_adopt takes the
- * file, or persist_refuse drops it, which may be called at any time. A transfer
- * may wait for a disk: call persist_refuse before transfer_free. */
+ * that write the bytes to a file while a transfer loads them. They are zeros if
+ * the data need not, or cannot now, be stored. After the last byte,
+ * persist_has_received() returns true once the whole file is on the disk, or
+ * could not be written; hooks.moved is called then. Then persist_adopt uses the
+ * file, or persist_refuse drops it. persist_refuse may be called at any time.
+ * Call it before transfer_free, since a transfer may wait for the disk. */
 struct transfer_copy persist_receive(struct persist *persist);
 bool persist_has_received(const struct persist *persist);
 void persist_refuse(struct persist *persist);
@@ -38,28 +38,29 @@ void persist_refuse(struct persist *persist);
  * numbers of databases and threads. The files on the disk then have data of
  * another history. They stay until the new data is on the disk, and a start
  * never prefers them to the new data (adopt.c explains how). If the journal is
- * on, it begins anew, and until then releases no change of the new data. A
- * failed write is repeated like a failed save. Calls hooks.reloaded. Under the
- * raised gate, with a tap, which is told where the log continues, and with no
- * snapshot for replicas under way (persist_cancel_sync). */
+ * on, it begins anew. Until it has a base of the new data, it releases no
+ * change of that data. A failed write is repeated like a failed save. Calls
+ * hooks.reloaded. Under the raised gate, with a tap (its hook `begin` is
+ * called), and with no snapshot for replicas under way (persist_cancel_sync).
+ */
 void persist_adopt(struct persist *persist,
                    const struct persist_arrival *arrival);
 
 /* Returns whether the data of the last persist_adopt is on the disk, so that a
- * start finds it, or the disk has failed to take it, so that this may last.
+ * start finds it, or could not be written, so that this may take long.
  * hooks.moved is called after a change. Outside the gate. */
 bool persist_has_adopted(const struct persist *persist);
 
-/* Says that the data is about to be dropped, to make room for data on its way.
- * Until persist_adopt it is neither saved, not even at the end of the server,
- * nor sent to a replica, and the files stay as they are. It calls hooks, so
- * call it outside the gate. */
+/* Says that the data is about to be dropped, to make room for arriving data.
+ * Until persist_adopt, no data is saved, not even at the end of the server, or
+ * sent to a replica, and the files stay as they are. It calls hooks, so call it
+ * outside the gate. */
 void persist_suspend(struct persist *persist);
 
-/* While adopt_is_pending() is true, the disk has the data from before the last
- * adoption: then a snapshot gets the name adopt_snapshot_name(), and
- * adopt_begin gives it the final one. adopt_needs_disk() returns whether this
- * data has to be written. */
+/* While adopt_is_pending() is true, the disk still has the data from before the
+ * last adoption. Then a snapshot gets the name adopt_snapshot_name(), and
+ * adopt_begin gives it its final name. adopt_needs_disk() returns whether the
+ * new data must be written now. */
 bool adopt_is_pending(const struct persist *persist);
 bool adopt_needs_disk(struct persist *persist, const struct persist_conf *conf);
 const char *adopt_snapshot_name(const struct persist *persist);

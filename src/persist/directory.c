@@ -21,11 +21,12 @@
 
 enum { LOCK_TRIES = 50 }; /* half a second in all */
 
-/* Follows the name of the snapshot; ".tmp" is appended to both while they are
- * written. */
+/* The suffix of a snapshot that will replace the old one. While either is being
+ * written, ".tmp" is appended to its name. */
 #define ARRIVAL_SUFFIX ".new"
 
-/* The temporary name of arriving data, which may not be synced completely. */
+/* The suffix of the file of arriving data, which may not be synced completely.
+ */
 #define INCOMING_SUFFIX ".arriving"
 
 /* Waits a moment for the lock: a server that was killed holds it until the
@@ -67,7 +68,8 @@ directory_lock(struct persist *persist, int dir_fd, int *ret_fd)
         return EWOULDBLOCK;
     }
     (void)!ftruncate(fd, 0);
-    (void)!pwrite(fd, text, (size_t)len, 0); /* for the message above */
+    /* For the message of another server. */
+    (void)!pwrite(fd, text, (size_t)len, 0);
     *ret_fd = fd;
     return 0;
 }
@@ -106,7 +108,7 @@ is_beside(const char *snapshot, const char *name)
             strcmp(name + len, ARRIVAL_SUFFIX ".tmp") == 0);
 }
 
-/* Returns whether the server has another file of this name. */
+/* Returns whether another file of the server has this name. */
 static bool
 is_taken(const char *name)
 {
@@ -198,7 +200,8 @@ remove_if_there(int dir_fd, const char *name)
     }
 }
 
-/* Returns whether it is the temporary name of one of the server's files. */
+/* Returns whether the name is the temporary name of one of the server's files.
+ */
 static bool
 is_temporary(const char *name)
 {

@@ -25,8 +25,8 @@ has_fault(const struct journal_status *status)
     return status->faulted || status->holding;
 }
 
-/* Returns whether the journal must first get a base: without one, or after a
- * fault, a start would not find what was acknowledged. */
+/* Returns whether the journal must first get a base. Without one, or after a
+ * fault, a start would not find the acknowledged changes. */
 static bool
 needs_base(const struct persist *persist, const struct persist_conf *conf,
            const struct journal_status *status)
@@ -61,8 +61,8 @@ fail_ending(struct persist *persist, const char *what)
     ending->state = ending->how.force ? PERSIST_ENDED : PERSIST_END_FAILED;
 }
 
-/* Returns whether the step that is under way is needed. Tasks end soon, and
- * cannot be broken off. */
+/* Returns whether the step that is under way is needed. The steps of tasks
+ * always are, since they end soon and cannot be broken off. */
 static bool
 is_needed(const struct persist *persist, const struct persist_conf *conf,
           const struct journal_status *status)
@@ -73,8 +73,8 @@ is_needed(const struct persist *persist, const struct persist_conf *conf,
     return persist->step != STEP_BASE || needs_base(persist, conf, status);
 }
 
-/* Returns whether the files are where a start looks for them: the journal that
- * is synced may have been removed a moment ago. */
+/* Returns whether the files are where a start looks for them. They may have
+ * been removed a moment ago. */
 static bool
 has_files(const struct persist *persist, const struct persist_conf *conf)
 {
@@ -84,8 +84,8 @@ has_files(const struct persist *persist, const struct persist_conf *conf)
            presence_is_sure(persist);
 }
 
-/* Begins the snapshot, or checks whether a begun one has succeeded. Returns
- * whether it is there, or was not requested. */
+/* Begins the last snapshot, or checks whether it has succeeded. Returns whether
+ * it is on the disk, or was not requested. */
 static bool
 has_saved(struct persist *persist)
 {
@@ -104,7 +104,7 @@ has_saved(struct persist *persist)
     } else if (ending->saving &&
                persist->save.retry.failures > ending->failures) {
         fail_ending(persist, "the snapshot could not be written");
-    } else { /* the first one, or it was broken off */
+    } else { /* none was begun, or it was broken off */
         ending->saving = true;
         ending->saves = persist->info.saves;
         ending->failures = persist->save.retry.failures;
@@ -113,7 +113,7 @@ has_saved(struct persist *persist)
     return ending->saved;
 }
 
-/* Syncs the journal. During a fault it waits for the new base. */
+/* Syncs the journal. During a fault, waits for the new base instead. */
 static enum journal_flushed
 flush(const struct persist *persist, const struct journal_status *status)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The end of a server. It is done in ticks, so that reads go on: what is being
- * written is broken off, a last snapshot is written if it was requested, and
- * the journal is synced. Loop 0.
+ * The end of a server. It takes several ticks, so that reads go on. Files that
+ * are being written are given up, a last snapshot is written if it was
+ * requested, and the journal is synced. Loop 0.
  */
 #pragma once
 
@@ -17,15 +17,15 @@ struct persist_conf;
 void ending_tick(struct persist *persist, const struct persist_conf *conf,
                  const struct journal_status *status);
 
-/* Returns whether other steps must not begin, since the server ends. */
+/* Returns whether no other step may begin, since the server ends. */
 bool ending_keeps_off(const struct persist *persist,
                       const struct persist_conf *conf,
                       const struct journal_status *status);
 
 /* ---- called by the server ------------------------------------------------ */
 
-/* Begins the end, while nothing but this module changes data; the ticks move it
- * on. It may be called again with other options. */
+/* Begins the end. No command may change data from then on. Ticks take its
+ * steps. It may be called again with other options. */
 void persist_end(struct persist *persist, const struct persist_end *how);
 enum persist_ending_state persist_ending(const struct persist *persist);
 

@@ -28,8 +28,8 @@ name_room(const char *name, char ret_room[NAME_MAX + 1])
     return len > NAME_MAX || strlen(name) > 250 ? ENAMETOOLONG : 0;
 }
 
-/* Opens the room, unless the file has another link: a backup may have linked it
- * while it was the file in use. */
+/* Opens the room file, unless it has another link: a backup may have linked it
+ * when it was the file in use. */
 static int
 open_room(int dir_fd, const char *room, struct stat *ret_status)
 {
@@ -96,8 +96,8 @@ pad(int fd, uint64_t from, uint64_t to)
     return error;
 }
 
-/* Writes the text to the room. After a failed write the room can still be used,
- * but not after a failed sync. */
+/* Writes the text to the room file, which can still be used after a failed
+ * write, but not after a failed sync. */
 static int
 write_room(int dir_fd, const char *room, struct slice text)
 {
@@ -120,8 +120,8 @@ write_room(int dir_fd, const char *room, struct slice text)
     return error;
 }
 
-/* Gives the room the file's name. Without an old file, or on a file system that
- * cannot exchange names, there is no room afterwards. */
+/* Gives the room file the name of the file. Without an old file, or on a file
+ * system that cannot exchange names, there is no room file afterwards. */
 static int
 give_name(int dir_fd, const char *room, const char *name)
 {

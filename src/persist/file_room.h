@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A small file that can be replaced on a full disk: `name`.room beside it has
- * blocks reserved, and takes the text when there is no space for a new file.
- * Then both files exchange their names, so that the old file is the room for
- * the next text.
+ * A small file that can be replaced on a full disk. Beside it, the room file
+ * `name`.room has reserved blocks. If there is no space for a new file, the
+ * text is written to the room file. Then both files exchange their names, so
+ * that the old file becomes the room for the next text.
  */
 #pragma once
 
@@ -18,8 +18,8 @@
  * bytes. Returns 0 or errno. */
 MUST_CHECK int file_room_make(int dir_fd, const char *name, uint64_t bytes);
 
-/* Does what file_replace does. On a full disk, if the text is shorter than the
- * old one, line feeds follow it up to the old length: truncating the file would
+/* Does what file_replace does. If the room file is used and its old text is
+ * longer, line feeds fill it up to the old length: truncating the file would
  * give its blocks away. */
 MUST_CHECK int file_room_replace(int dir_fd, const char *name,
                                  struct slice text, uint64_t bytes);

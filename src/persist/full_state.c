@@ -110,7 +110,7 @@ full_state_end(struct full_state *state, uint64_t *ret_position,
     return true;
 }
 
-/* Ends what the walk left open. */
+/* Ends the walk, if it was broken off, and frees its log. */
 static void
 clear_up(struct full_state *state)
 {
@@ -147,7 +147,8 @@ full_state_park(struct persist *persist)
     enum persist_parks parks = parks_for(&persist->own);
     enum persist_parks more = parks_for(&persist->synced);
 
-    parks = more > parks ? more : parks; /* the values rise */
+    /* The enum is in order of strictness. */
+    parks = more > parks ? more : parks;
     if (parks != persist->info.parks) {
         persist->info.parks = parks;
         gate_raise(persist->gate, 0);
@@ -178,7 +179,7 @@ full_state_break_off(struct full_state *state)
         persist->sync.ending = true;
         return;
     }
-    if (persist->step == STEP_BASE) { /* again, later */
+    if (persist->step == STEP_BASE) { /* repeat it later */
         (void)requests_ask(&persist->requests[PERSIST_REWRITE]);
     }
     persist->step = STEP_ENDING;

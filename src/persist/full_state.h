@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Writes the full state of the data while commands go on: a snapshot or a base
- * of the journal (persist->own), and beside it a snapshot for replicas
+ * of the journal (persist->own), and at the same time a snapshot for replicas
  * (persist->synced). Only this file knows the walk and the log that belongs to
  * it. Errors are errno values; ECANCELED if the writing was broken off. Loop 0.
  */
@@ -17,9 +17,9 @@ struct persist;
 void full_state_init(struct full_state *state, struct persist *persist);
 void full_state_fini(struct full_state *state);
 
-/* Returns a job: what to write, from the place of the log at which
- * full_state_start is called. dir_fd: the data directory or the journal's
- * directory. */
+/* Returns a job, which says what to write. The state begins at the place of the
+ * log at which full_state_start is called. dir_fd: the data directory or the
+ * journal's directory. */
 struct walker_job full_state_job(const struct persist *persist, int dir_fd,
                                  const char *name);
 
@@ -30,10 +30,11 @@ void full_state_start(struct full_state *state, struct walker_job *job);
  * before there are loops. Blocks, and returns 0 or an error. */
 int full_state_write_here(struct persist *persist, struct walker_job *job);
 
-/* full_state_is_through() returns whether the walk waits for its end. Then the
- * caller raises the gate and calls full_state_end(), which returns false if
- * something is left to copy. If it returns true, the written state is the
- * present one, at this place. */
+/* full_state_is_through() returns whether the walk has visited everything and
+ * waits for its end. Then the caller raises the gate and calls
+ * full_state_end(). If that returns false, the walk still has something to
+ * copy, and goes on. If it returns true, the written state is the present one,
+ * at this place. */
 bool full_state_is_through(struct full_state *state);
 bool full_state_end(struct full_state *state, uint64_t *ret_position,
                     uint64_t *ret_sequence);
@@ -46,7 +47,7 @@ void full_state_park(struct persist *persist);
  * gate. */
 bool full_state_has_ended(struct full_state *state, int *ret_error);
 
-/* Breaks off what is being written. For persist->own the step is ENDING until
+/* Breaks off the writing. For persist->own the step is ENDING until
  * full_state_has_ended. For persist->synced the caller must call the hook
  * `ended` next, since the thread may wait for the pipe's reader. */
 void full_state_break_off(struct full_state *state);

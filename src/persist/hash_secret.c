@@ -37,8 +37,8 @@ write_file(int dir_fd, const uint8_t secret[BLOOM_SECRET_BYTES])
 }
 
 /* Makes the secret of the data directory at the first start. A server that
- * saves nothing needs no directory that it can write to, and goes on without a
- * secret. */
+ * saves nothing may have a directory that it cannot write to. Then it goes on
+ * without a secret. */
 static bool
 make_secret(const struct persist *persist,
             uint8_t ret_secret[BLOOM_SECRET_BYTES], bool *ret_made)

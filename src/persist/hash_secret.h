@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The secret of keyed filters at a start. Snapshots, journals, DUMP and the
- * stream carry its fingerprint; the secret is in its file only.
+ * Reads the secret of keyed filters at a start. Snapshots, journals, DUMP and
+ * the stream contain only its fingerprint; the secret itself is only in its
+ * file.
  */
 #pragma once
 
@@ -25,14 +26,13 @@ bool hash_secret_open(struct persist *persist);
  * start, and when an operator has put one there. Returns how many are new. */
 unsigned hash_secret_read_others(const struct persist *persist);
 
-/* Writes the secrets of the data directory into another directory, which
- * replaces it. If that has the secret of another server, this file gets another
- * name. Returns 0 or errno. A task calls it. */
+/* Writes the secrets into a new data directory. If that has the secret file of
+ * another server, renames that file. Returns 0 or errno. A task calls it. */
 int hash_secret_write_again(const struct persist *persist, int dir_fd);
 
-/* Loads the data as recover_run does. With the option without-secret it leaves
- * out the filters of that secret: then the state belongs to no history, and is
- * saved again, if the server saves at all. */
+/* Loads the data as recover_run does. With the option without-secret, it leaves
+ * out the filters of that secret. Then the state belongs to no history, and is
+ * saved again if the server saves at all. */
 bool hash_secret_load(struct persist *persist,
                       const struct recover_options *options, char *ret_reason,
                       size_t reason_size);

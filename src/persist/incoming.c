@@ -13,7 +13,7 @@
 #include <pthread.h>
 
 enum {
-    QUEUE_BYTES = 16 << 20, /* more: the source waits */
+    QUEUE_BYTES = 16 << 20, /* above it, the source waits */
     WRITING_BYTES = 8 << 20 /* after so many bytes the disk begins to write */
 };
 
@@ -171,8 +171,8 @@ drop_blocks(struct incoming *incoming)
     incoming->queued = 0;
 }
 
-/* Settles what becomes of the file, under the mutex, so that a block that comes
- * now is dropped, too. Returns whether the file is still wanted. */
+/* Decides under the mutex whether the file is kept, so that blocks that arrive
+ * later are dropped. Returns whether the file is still wanted. */
 static bool
 settle_file(struct incoming *incoming)
 {
@@ -273,7 +273,7 @@ incoming_cancel(struct incoming *incoming)
     pthread_cond_broadcast(&incoming->moved);
     pthread_mutex_unlock(&incoming->mutex);
     if (stored) {
-        task_wait(incoming->task); /* the task is at its last line */
+        task_wait(incoming->task); /* the task has nearly ended */
         task_start(incoming->task, remove_file, incoming);
     }
 }

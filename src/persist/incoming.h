@@ -3,8 +3,8 @@
  * The file of data that arrives from another server. A thread writes the bytes
  * while another one loads them (snapshot/transfer.h), and syncs the file at the
  * end; so data that was loaded is on the disk already. The file has a temporary
- * name, and its caller decides what becomes of it. There is one file at a time.
- * Loop 0, unless a line says otherwise.
+ * name; the caller renames or drops it. There is one file at a time. Loop 0,
+ * unless a line says otherwise.
  */
 #pragma once
 
@@ -30,8 +30,8 @@ struct transfer_copy incoming_copy(struct incoming *incoming);
  * none. */
 void incoming_cancel(struct incoming *incoming);
 
-/* Returns how far the file is. *ret_error: the reason of FAILED, which leaves
- * no file. */
+/* Returns the state of the file. *ret_error: why it has FAILED. A failed file
+ * is removed. */
 enum incoming_state {
     INCOMING_NONE,
     INCOMING_RUNS,
@@ -40,6 +40,6 @@ enum incoming_state {
 };
 enum incoming_state incoming_state(struct incoming *incoming, int *ret_error);
 
-/* Ends READY, since the caller has taken the file, or FAILED: the state is NONE
- * then. */
+/* Sets the state to NONE: after READY, when the caller has taken the file, or
+ * after FAILED. */
 void incoming_forget(struct incoming *incoming);

@@ -195,11 +195,11 @@ journal_dir_set_aside(struct persist *persist, const char *why)
         log_warn("persist.rewrite", "set a journal aside",
                  "reason=\"%s\" directory=\"%s/%s\"", why, persist->dir, to);
     }
-    return error == ENOENT ? 0 : error; /* the journal has gone */
+    return error == ENOENT ? 0 : error; /* ENOENT: the journal is gone */
 }
 
-/* Makes the path free after the directory was moved or removed. If the journal
- * of another server or a backup was put there, it is set aside. */
+/* Makes the path free after the directory was moved or removed. Sets aside a
+ * journal of another server, or a backup, that was put there. */
 static int
 clear_place(struct persist *persist)
 {

@@ -18,15 +18,15 @@ int journal_dir_open(struct persist *persist);
  * directory. Called at a start, even if there will be no journal. */
 void journal_dir_tidy(const struct persist *persist);
 
-/* Keeps the increments that this manifest leaves out, from the position
- * `needed` on, since a merge may need them (journal/kept.h). Call it before the
+/* Keeps the increments from the position `needed` on that this manifest leaves
+ * out, since a merge may need them (journal/kept.h). Call it before the
  * manifest is stored. Limit 0: keeps none. */
 void journal_dir_keep(const struct persist *persist,
                       const struct manifest *fresh, uint64_t needed,
                       uint64_t limit_bytes);
 
-/* Removes the files that are not kept, and that no manifest names: neither this
- * one nor another that may be stored. */
+/* Removes the files that are neither kept nor named by this manifest, or by
+ * another one that may be stored. */
 void journal_dir_clean(const struct persist *persist,
                        const struct manifest *manifest);
 

@@ -26,14 +26,15 @@ struct kept_file {
     bool stop;
     bool started;   /* the task runs: it has not called `done` yet */
     uint64_t asked; /* the last ticket */
-    /* The task's: the last tickets that it attempted and that it stored. */
+    /* Set by the task: the last ticket that it attempted, and the last one that
+     * it stored. */
     _Atomic uint64_t tried, kept;
-    struct retry retry; /* of writes that failed */
+    struct retry retry; /* for writes that failed */
     bool roomless;      /* room_bytes could not be reserved */
 };
 
-/* Reserves blocks for the next text. The disk may be full: then later attempts
- * do it. */
+/* Reserves blocks for the next text. If the disk is full, later attempts do it.
+ */
 static void
 make_disk_room(void *arg)
 {
@@ -104,7 +105,7 @@ note_outcome(struct kept_file *file, uint64_t ticket, int error)
     file->options.written(file->options.ctx);
 }
 
-/* Stores the newest text, if it is not on the disk, and makes room. */
+/* Stores the newest text, if it is not on the disk, and reserves blocks. */
 static void
 attempt(void *arg)
 {
@@ -125,8 +126,8 @@ attempt(void *arg)
     make_disk_room(file);
 }
 
-/* Starts the next attempt: at once for a new text, later for a text that could
- * not be written, or for room. */
+/* Starts the next attempt: at once for a new text, later if a text could not be
+ * written or blocks could not be reserved. */
 static void
 on_attempted(void *ctx)
 {
@@ -244,7 +245,8 @@ kept_file_write_again(struct kept_file *file)
 int
 kept_file_outcome(const struct kept_file *file, uint64_t ticket)
 {
-    bool tried = atomic_load(&file->tried) >= ticket; /* before kept */
+    /* Must be read before `kept`. */
+    bool tried = atomic_load(&file->tried) >= ticket;
 
     if (atomic_load(&file->kept) >= ticket) {
         return 1;

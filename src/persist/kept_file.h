@@ -27,19 +27,20 @@ struct kept_file_options {
     void *ctx;
 };
 
-/* Reads the text that is there, for kept_file_write_again, and starts the
+/* Reads the text that is in the file, for kept_file_write_again, and starts the
  * thread. */
 struct kept_file *kept_file_new(const struct kept_file_options *options);
 
-/* Makes a last attempt if the newest text is not on the disk. NULL is fine. */
+/* Makes a last attempt if the newest text is not on the disk, and ends the
+ * thread. NULL is fine. */
 void kept_file_free(struct kept_file *file);
 
 /* Passes a copy of the text to the thread; it replaces an older text that is
  * not written yet. Returns a ticket. Any thread, waits for no disk. */
 uint64_t kept_file_write(struct kept_file *file, struct slice text);
 
-/* Passes the newest text once more, since dir was lost and is another directory
- * now. Returns a ticket; 0 if there is no text to write. */
+/* Passes the newest text once more, for a new data directory. Returns a ticket;
+ * 0 if there is no text to write. */
 uint64_t kept_file_write_again(struct kept_file *file);
 
 /* Returns 1 if this text or a newer one is on the disk, -1 if the attempt

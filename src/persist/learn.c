@@ -25,8 +25,8 @@ write_secret(void *arg)
     return NULL;
 }
 
-/* Returns whether the secret need not be stored: a server that saves nothing
- * need not be able to write to its directory. */
+/* Returns whether the secret may be used although it was not stored: a server
+ * that saves nothing may have a directory that it cannot write to. */
 static bool
 may_forget(const struct persist *persist, int error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Stores a hash secret of another server: a thread writes its file
- * (snapshot/keyring.h), and only then a filter may use the secret. One secret
+ * Stores a hash secret of another server. A thread writes its file
+ * (snapshot/keyring.h); filters may use the secret only after that. One secret
  * at a time. Loop 0.
  */
 #pragma once

@@ -12,7 +12,7 @@
  * a second even on a good disk. */
 static const uint64_t SLOW_NS = 2000000000;
 
-/* Returns since when the disk has not answered; 0: it owes nothing. */
+/* Returns since when a write or a sync has been under way; 0: there is none. */
 static uint64_t
 silent_since(const struct persist_conf *conf,
              const struct journal_status *status)

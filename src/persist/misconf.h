@@ -19,6 +19,6 @@ struct persist_conf;
 bool misconf_is_stuck(const struct persist_conf *conf,
                       const struct journal_status *status);
 
-/* Begins or ends the refusal, as is right now. */
+/* Begins or ends the refusal, as the present state demands. */
 void misconf_update(struct persist *persist, const struct persist_conf *conf,
                     const struct journal_status *status);

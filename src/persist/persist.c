@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One step is under way at a time; each tick moves it on or chooses the next:
- * first a fault, since clients wait for its end, then a journal that was
- * switched on or off, then rewrites, then snapshots.
+ * One step is under way at a time. Each tick continues it or chooses the next
+ * one, in this order: the end of a fault, since clients wait for it; a journal
+ * that was switched on or off; rewrites; snapshots.
  */
 #include "persist/persist.h"
 
@@ -139,10 +139,10 @@ read_conf(struct persist *persist)
 
 /* ---- loading ------------------------------------------------------------- */
 
-/* Logs the state that the start did not load. After a kill the last snapshot is
- * behind the journal, as it should be. But an operator who put a snapshot
- * beside a journal wanted the snapshot, and a snapshot that the journal does
- * not continue came from elsewhere. */
+/* Logs which state the start did not load. It is normal that the snapshot is
+ * older than the journal. But an operator who put a snapshot beside a journal
+ * wanted the snapshot. And a snapshot of a history that the journal does not
+ * continue came from elsewhere. */
 static void
 log_not_taken(const struct persist *persist)
 {
@@ -263,7 +263,7 @@ persist_load(struct persist *persist, const struct recover_replay *replay)
     return true;
 }
 
-/* Removes what a kill has left of a journal that will not be kept. A failure is
+/* Removes the files that a kill has left of a journal that is off. A failure is
  * harmless. */
 static void
 tidy_unkept(struct persist *persist)
@@ -287,7 +287,8 @@ persist_begin(struct persist *persist)
     place_set(persist);
     gate_lower(persist->gate, 0);
     persist->save.changes_saved = metric_sum(METRIC_CHANGES);
-    persist->files.manifest = found->manifest; /* even if it is stale */
+    /* Even if the journal is stale. */
+    persist->files.manifest = found->manifest;
     persist->files.next_number = rewrite_next_number(&found->manifest);
     if (!presence_check_start(persist, read_conf(persist).save.count > 0) ||
         !rewrite_set_aside(persist, journals) ||
@@ -381,7 +382,7 @@ reap(struct persist *persist)
         rewrite_base_written(persist, error);
     } else {
         rewrite_abandon(persist);
-        if (step == STEP_BASE) { /* a promotion has cancelled it: again */
+        if (step == STEP_BASE) { /* a promotion has cancelled it: repeat it */
             (void)requests_ask(&persist->requests[PERSIST_REWRITE]);
         }
         persist->step = STEP_NONE;
@@ -409,7 +410,7 @@ end_walk(struct persist *persist)
     gate_lower(persist->gate, 0);
 }
 
-/* Returns whether the files of a rewrite no longer belong to this data: the
+/* Returns whether the files of a rewrite do not belong to the present data: the
  * data was dropped or replaced, or the files are gone. */
 static bool
 is_outdated(const struct persist *persist)
@@ -466,8 +467,9 @@ log_fault(struct persist *persist, const struct journal_status *status)
     persist->fault_seen = status->faulted;
 }
 
-/* Returns whether the base that is being written is of no use any more. Until
- * the journal has turned, a rebase replaces a suspect file. */
+/* Returns whether the base that is being written is useless. A suspect file
+ * makes it useless, except in a rebase before the journal has turned to its new
+ * file. */
 static bool
 is_futile(const struct persist *persist, const struct persist_conf *conf,
           const struct journal_status *status)
@@ -515,9 +517,9 @@ begin_own(struct persist *persist, const struct persist_conf *conf,
     }
 }
 
-/* Begins or ends a snapshot for replicas. Work that needs all of persist waits
- * for it. Slots are given away even while the journal cannot be written, since
- * their new owner has them on its disk. */
+/* Begins or ends a snapshot for replicas. Steps that need all of persist wait
+ * for it. A snapshot of slots begins even while the journal cannot be written,
+ * since the new owner has the slots on its own disk. */
 static void
 choose_sync(struct persist *persist, const struct journal_status *status)
 {
@@ -543,7 +545,8 @@ choose(struct persist *persist, const struct persist_conf *conf,
     }
     if (presence_is_lost(persist)) {
         if (!sync_is_running(persist)) {
-            presence_reopen(persist); /* the role and other files need it */
+            /* Role and other files need the directory. */
+            presence_reopen(persist);
         }
     } else if (ending_keeps_off(persist, conf, status) ||
                (!persist->suspended && adopt_begin_file(persist))) {
@@ -555,8 +558,8 @@ choose(struct persist *persist, const struct persist_conf *conf,
     }
 }
 
-/* Publishes outcomes at the end of a tick: when a client learns that a save has
- * failed, INFO shows it, and writes are refused already. */
+/* Publishes outcomes at the end of a tick. So when a client learns that a save
+ * has failed, INFO shows that already, and writes are refused. */
 static void
 publish_outcomes(struct persist *persist)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Persistence as one thing: when to save, rewrite, rebuild after a fault, and
- * what the journal's directory holds. A state machine of loop 0, driven by its
- * timer, by the thread that walks, and by the journal's events. Functions
- * marked "any thread" only leave a request or read figures.
+ * Persistence: decides when to save, to rewrite, and to rebuild after a fault,
+ * and which files the journal's directory has. A state machine of loop 0,
+ * driven by its timer, by the thread that walks, and by the journal's events.
+ * Functions marked "any thread" only leave a request or read figures.
  *
  *   dir/                 lock, <dbfilename>, *.tmp
  *   dir/<appenddirname>/ manifest, base-<n>, incr-<n>
@@ -62,8 +62,8 @@ void persist_halt(struct persist *persist);
 
 struct journal *persist_journal(struct persist *persist);
 
-/* Requests work that begins after this call. persist_outcome tells by the
- * ticket whether it is done. */
+/* Requests work that begins after this call, and returns a ticket.
+ * persist_outcome returns whether the work of the ticket is done. */
 uint64_t persist_ask(struct persist *persist, enum persist_request what);
 enum persist_outcome persist_outcome(const struct persist *persist,
                                      enum persist_request what,

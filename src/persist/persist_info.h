@@ -18,7 +18,7 @@ struct persist_info {
     double loading_percent;
     uint64_t load_keys, load_ms; /* keys and time of the last load */
     /* snapshots: */
-    uint64_t changes; /* since the last save */
+    uint64_t changes; /* changes since the last save */
     bool saving;
     bool syncing;  /* a snapshot for replicas is being written */
     bool adopting; /* data of another server is not on the disk yet */
@@ -38,8 +38,9 @@ struct persist_info {
     bool appendonly, rewriting, rewrite_scheduled, last_rewrite_ok;
     int64_t last_rewrite_seconds, current_rewrite_seconds;
     uint64_t rewrites, rewrite_failures; /* in a row */
-    uint64_t rewrites_begun;             /* the last ticket that has begun */
-    uint64_t journal_bytes, base_bytes;  /* all files; at the last rewrite */
+    uint64_t rewrites_begun; /* the last ticket whose rewrite has begun */
+    /* Of all files; of the base at the last rewrite. */
+    uint64_t journal_bytes, base_bytes;
     uint64_t manifest_generation;
     uint64_t dir_available; /* bytes; 0 until it is known */
     bool misconf;

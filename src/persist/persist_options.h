@@ -10,8 +10,8 @@
 struct completion;
 struct journal;
 
-/* Which commands must wait until the walk of a full state has ended or caught
- * up. */
+/* Which commands must wait until the walk of a full state has caught up or
+ * ended. */
 enum persist_parks {
     PARKS_NOTHING,
     PARKS_REMAKES, /* commands that change a whole filter, which the walk must
@@ -36,9 +36,8 @@ struct persist_hooks {
     /* All data was dropped and loaded again: client caches may be wrong. Loop
      * 0, under the raised gate. May be NULL. */
     void (*reloaded)(void *ctx);
-    /* The data directory was gone, and is another one now, at the same path:
-     * files of other modules there must be written again. Loop 0. May be NULL.
-     */
+    /* The data directory was gone. There is a new one at the same path: files
+     * of other modules must be written there again. Loop 0. May be NULL. */
     void (*moved_in)(void *ctx);
     /* The new data directory now has the data, too. Files of other modules that
      * rely on that data must be written again. Loop 0. May be NULL. */
@@ -57,8 +56,8 @@ struct persist_sync_hooks {
      * outside the gate. */
     void (*began)(void *ctx, int fd, int error, uint64_t position,
                   uint64_t sequence);
-    /* That snapshot is the state at this place: its end is being written. Loop
-     * 0, under the raised gate. */
+    /* That snapshot has become the state at this place; its end is being
+     * written. Loop 0, under the raised gate. */
     void (*reached)(void *ctx, uint64_t position, uint64_t sequence);
     /* That snapshot has ended. error is 0: the writing end of the pipe is
      * closed. Else it is an error of persist/full_state.h: the pipe is useless,

@@ -11,8 +11,8 @@
  *   SAVE, BASE -> ENDING -> NONE                broken off
  *   NONE -> REOPEN -> NONE                      a data directory that was gone
  *
- * Beside the steps there may be a snapshot for replicas (persist_sync), which
- * lasts as long as their links want.
+ * At the same time there may be a snapshot for replicas (persist_sync), which
+ * lasts as long as their links need.
  *
  * A step that fails goes to NONE. A reload blocks, within NONE.
  */
@@ -39,7 +39,7 @@ enum { PERSIST_REASON_MAX = 1024 };
 enum persist_step {
     STEP_NONE,
     STEP_SAVE,    /* a snapshot is being written */
-    STEP_REPLACE, /* a task puts it in the place of everything else there */
+    STEP_REPLACE, /* a task replaces all older files by it */
     STEP_PREPARE, /* a task makes the next increment */
     STEP_BASE,    /* a base is being written */
     STEP_COMMIT,  /* a task makes the base the journal's */
@@ -47,7 +47,7 @@ enum persist_step {
     STEP_REOPEN,  /* a task opens the data directory again */
 };
 
-/* A copy of the options in force, which the mutex guards. */
+/* A copy of the options in force. persist->mutex guards it. */
 struct persist_conf {
     struct conf_save save;
     bool appendonly, stop_writes, syncs; /* syncs: appendfsync is not "no" */
@@ -67,8 +67,8 @@ struct persist_load {
     bool refused; /* what persist_refuses_data returns */
 };
 
-/* The log. Changes under the raised gate. Without a journal and a tap its
- * position grows with the changes. */
+/* The log. These fields change under the raised gate. Without a journal and a
+ * tap, the position grows with the changes of the data. */
 struct persist_log {
     uint64_t idle_position, idle_sequence;
     int64_t idle_changes;
@@ -89,13 +89,14 @@ struct persist_point {
 struct persist_save {
     struct retry retry;
     _Atomic int64_t changes_saved; /* any thread reads it */
-    int64_t changes_written;       /* in the snapshot being written */
-    struct persist_point written;  /* where the snapshot being written stands */
-    struct persist_point stored;   /* that of the newest snapshot */
+    int64_t changes_written;       /* of the snapshot being written */
+    /* The position of the snapshot being written. */
+    struct persist_point written;
+    struct persist_point stored; /* that of the newest snapshot */
     uint64_t last_ms;
 };
 
-/* Which manifest a start would find, as far as it is known. */
+/* Which manifest a start would find. */
 enum manifest_doubt {
     DOUBT_NONE, /* the one that was stored last */
     DOUBT_ONE,  /* the last one, or `doubtful`: the files of both stay */
@@ -109,7 +110,8 @@ struct persist_files {
     enum manifest_doubt doubt;
     struct manifest doubtful;
     uint64_t next_number;
-    uint64_t unused; /* the last increment, if the journal never turned to it */
+    uint64_t unused;    /* number of the last increment, if the journal never
+                           turned to it; else 0 */
     uint64_t old_bytes; /* of increments before the one being written */
 };
 
@@ -121,11 +123,13 @@ struct persist_rewrite {
     uint64_t number;  /* of the new base and increment */
     uint64_t position, sequence; /* of the base */
     struct journal_file file;
-    struct manifest manifest; /* to be stored, or stored */
-    bool keep_manifest; /* PREPARE stores none: nothing relies on the file */
+    struct manifest manifest; /* the manifest to store, or that was stored */
+    bool keep_manifest;       /* PREPARE stores no manifest: nothing relies on
+                                 the new file before COMMIT */
     uint64_t needed, limit_bytes; /* from persist_keep_log */
     int error;
-    bool doubtful; /* storing the manifest has failed, but it may be there */
+    /* The manifest could not be stored, but may be on the disk. */
+    bool doubtful;
     uint64_t base_bytes;
 };
 
@@ -140,54 +144,56 @@ struct full_state {
 
 /* Snapshots for replicas, one at a time. */
 struct persist_sync {
-    bool wanted; /* asked for, not begun */
+    bool wanted; /* requested, but not begun */
     bool open;   /* begun: options.sync.ended is due at its end */
     bool ending; /* it was broken off, and has not ended yet */
     uint64_t started_ns;
     bool limited; /* the requested one is limited to wanted_slots */
     struct slot_set wanted_slots;
-    struct slot_set slots; /* of the running snapshot, and its part */
+    struct slot_set slots; /* the slots of the running snapshot, and its part */
     struct walk_part part;
 };
 
-/* The arrivals of data from another server, as counts: `arrived` so far,
- * `written` in the file that is to get its final name, `stored` in the file on
- * the disk. */
+/* The arrivals of data from another server, as counts: `arrived` is the number
+ * of arrivals so far. `written` is that number for the file that is to get its
+ * final name, and `stored` for the file on the disk. */
 struct persist_adopted {
     uint64_t arrived, written, stored;
-    bool has_file; /* the file of the last arrival is there, without its final
+    bool has_file; /* there is a file of the last arrival, without its final
                       name */
     bool failed;   /* a step of the adoption has failed */
     uint64_t position, sequence; /* the place of the file or snapshot */
-    struct persist_point point;  /* of that file, and how many changes it has */
+    /* The same as a point, and its count of changes. */
+    struct persist_point point;
     int64_t changes;
-    bool from_file; /* the task's: it takes that file */
-    bool journals;  /* the task's: the file also becomes a base */
+    bool from_file; /* for the task: use that file */
+    bool journals;  /* for the task: the file also becomes a base */
     int error;      /* errno of the rename to its final name; 0: none */
 };
 
 /* presence.c: whether the files are where they should be. */
 struct persist_presence {
-    struct task *task; /* owns the fields up to available */
+    struct task *task; /* while it runs, it owns the fields up to `available` */
     struct file_identity dir, lock, journal;
     struct manifest manifest;
     bool asks_journal, asks_files;
     int dir_error, journal_error; /* what the task found: 0, ENOENT, ... */
     uint64_t available;           /* bytes of the file system of dir */
     bool looking;
-    uint64_t number; /* next_number when the look began */
+    uint64_t number; /* value of next_number when the look began */
     uint64_t next_ns;
-    bool sure;       /* a look that began after presence_look_anew was good */
-    bool anew;       /* the look under way began before that */
+    bool sure; /* a look that began after presence_look_anew found all files */
+    bool anew; /* the look under way began before presence_look_anew */
     uint64_t losses; /* how often the journal was lost */
     /* When the data directory is gone: */
     int lost_error;
     struct retry retry;
     int new_fd, new_lock_fd, reopen_error; /* set by the task */
-    bool saves;   /* there are save rules: a new directory gets a snapshot */
-    bool refills; /* the data is not in the new directory yet */
-    uint64_t refill_ticket; /* of the snapshot that refills; 0: a journal
-                               does */
+    bool saves; /* the option `save` has rules: a new directory gets a snapshot
+                 */
+    bool refills;           /* the data is not in the new directory yet */
+    uint64_t refill_ticket; /* ticket of the snapshot that refills it; 0: a
+                               journal does */
 };
 
 /* A secret of another server that is being written (persist/learn.c). */
@@ -199,7 +205,7 @@ struct persist_learning {
     uint64_t fingerprint;
 };
 
-/* The secret of keyed filters, if the server's dir has it (own). */
+/* The secret of keyed filters. own: its file is in the server's dir. */
 struct persist_secret {
     bool own;
     uint8_t bytes[BLOOM_SECRET_BYTES];
@@ -209,9 +215,9 @@ struct persist_secret {
 struct persist_ending {
     enum persist_ending_state state;
     struct persist_end how;
-    bool saving, saved;       /* the last snapshot has begun; is on the disk */
-    uint64_t saves, failures; /* the counts when it was begun */
-    bool complete; /* everything that should be on the disk is there */
+    bool saving, saved;       /* the last snapshot was begun; is on the disk */
+    uint64_t saves, failures; /* the counts of saves when it was begun */
+    bool complete; /* everything that should be on the disk is on it */
 };
 
 /* The struct has more than 30 fields: each part above has one owner, and all
@@ -223,7 +229,8 @@ struct persist {
     struct full_state own;    /* snapshots, and bases of the journal */
     struct full_state synced; /* snapshots for replicas */
     uint64_t spool_limit;     /* bytes in memory */
-    bool spool_waits;         /* at its limit writes wait; else it fails */
+    bool spool_waits; /* a spool at its limit lets writes wait; otherwise it
+                         fails */
     struct task *task;
     struct incoming *incoming;
 
@@ -234,8 +241,8 @@ struct persist {
 
     enum persist_step step;
     uint64_t step_started_ns;
-    bool fault_seen;                   /* the fault was seen, and logged */
-    uint64_t needed, needed_max_bytes; /* as persist_keep_log was told */
+    bool fault_seen; /* the present fault was noticed and logged */
+    uint64_t needed, needed_max_bytes; /* the arguments of persist_keep_log */
     bool suspended; /* the data was dropped: persist_suspend */
     struct persist_load load;
     struct persist_log log;

@@ -2,10 +2,10 @@
  *
  * Without a journal and without a tap there is no log. The position then counts
  * changes, and keys that expired or were evicted: no two states may have the
- * same place. A history that begins then is recorded only in the next snapshot;
- * the first tap records it, so that every reader of the log knows. A replica
- * must not append to its primary's log: its history was recorded there, or came
- * with its data, so its tap begins without a record.
+ * same place. A history that begins then is at first recorded only in the next
+ * snapshot. The first tap records it in the log, so that every reader knows it.
+ * A replica must not append to its primary's log: its history was recorded
+ * there, or came with its data, so its tap begins without a record.
  */
 #include "persist/place.h"
 
@@ -64,8 +64,8 @@ place_point(struct persist *persist)
     return point;
 }
 
-/* A snapshot counts even while there is a journal, which may have begun later.
- */
+/* A snapshot counts even if there is a journal, since the journal may have
+ * begun later. */
 bool
 persist_stored(const struct persist *persist, uint64_t *ret_position)
 {
@@ -88,8 +88,8 @@ persist_stored_history(const struct persist *persist)
     return persist->save.stored.history;
 }
 
-/* A snapshot was synced before it got its name. A journal that is off may be in
- * the page cache only. */
+/* A snapshot was synced before it got its name, so it counts as stored. A
+ * journal that is off may be only in the page cache, so it does not. */
 void
 place_set(struct persist *persist)
 {
@@ -120,9 +120,8 @@ persist_history(const struct persist *persist)
     return &persist->log.history;
 }
 
-/* Appends the history as a group of its own. The memory for it may come from
- * the reserve, and is small: without the record a log would name two states
- * alike. */
+/* Appends the history as a group of its own. Its memory is small, and may come
+ * from the reserve: without the record, a log would name two states alike. */
 static void
 record_history(struct persist *persist)
 {
@@ -155,7 +154,8 @@ continue_history(struct persist *persist, const char *id)
     history_go_on(&persist->log.history, id, position);
 }
 
-/* Logs that a promotion came right after a full synchronization. */
+/* Logs, at a promotion right after a full synchronization, that replies to
+ * writes are held. */
 static void
 log_holding(const struct persist *persist)
 {
@@ -205,7 +205,7 @@ persist_note_history(struct persist *persist, struct slice id)
     }
 }
 
-/* The position rises, although older data was loaded: see recover.h. */
+/* The position rises although older data was loaded (see recover.h). */
 void
 place_restart(struct persist *persist)
 {

@@ -20,11 +20,11 @@ struct persist_point; /* persist/persist_state.h */
 void persist_place(struct persist *persist, uint64_t *ret_position,
                    uint64_t *ret_sequence);
 
-/* Finds up to which position of the log the disk has all data, so that even
- * after a kill or a loss of power a start finds the data of that position or
- * later. With a journal that is its synced position, without one that of the
- * last snapshot. False: there is none, or the log has continued from another
- * place. Loop 0, inside a section of the gate or under it. */
+/* Finds the position of the log up to which the disk has all data: even after a
+ * kill or a loss of power, a start finds the data of that position or a later
+ * one. With a journal it is the synced position, without one that of the last
+ * snapshot. False: there is none, or the log has continued from another place.
+ * Loop 0, inside a section of the gate or with the gate raised. */
 bool persist_stored(const struct persist *persist, uint64_t *ret_position);
 
 /* Returns the history that the last snapshot on the disk names; "": none. */
@@ -40,13 +40,14 @@ void place_set(struct persist *persist);
  * changes. */
 void place_begin_idle(struct persist *persist);
 
-/* Notes that all data was replaced by a state that no history has: the position
- * moves, and a history without a past begins. */
+/* Notes that all data was replaced by a state that belongs to no history: the
+ * position rises, and a history without a past begins. */
 void place_restart(struct persist *persist);
 
 /* ---- histories ----------------------------------------------------------- */
 
-/* Returns the log's history. Within a section of the gate, or under it. */
+/* Returns the log's history. Inside a section of the gate, or with the gate
+ * raised. */
 const struct history *persist_history(const struct persist *persist);
 
 /* Begins a new history at the present position: at a promotion, and at the
@@ -61,11 +62,11 @@ void persist_note_history(struct persist *persist, struct slice id);
 
 /* ---- the tap ------------------------------------------------------------- */
 
-/* Sets the tap for replicas, as journal_set_tap; NULL removes it. Afterwards
- * effects go to the journal (hooks.journaling). If the present history began
- * while there was no log to record it, the first group records it. A replica's
- * history always comes from its primary, so a replica adds nothing. Raises the
- * gate itself. */
+/* Sets the tap for replicas, as journal_set_tap does; NULL removes it.
+ * Afterwards effects go to the journal (hooks.journaling). If the present
+ * history began while there was no log to record it, the first group records
+ * it. A replica's history always comes from its primary, so a replica adds
+ * nothing. Raises the gate itself. */
 void persist_set_tap(struct persist *persist, const struct journal_tap *tap);
 bool persist_is_tapped(const struct persist *persist);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The data directory or the journal may be moved or removed while the server
- * runs. The open files then take what is written, and no start finds it. A task
- * looks a few times a second, since a loop does not wait for a disk. A journal
- * that is gone is a fault like a failed write: replies are held back until a
- * new base stands on new files, at the old path. A data directory that is gone
- * is opened again, or made. The same task asks for the space on the disk.
+ * runs. Then the server would go on writing to the open files, and no start
+ * would find them. So a task checks the paths a few times a second, since a
+ * loop must not wait for a disk. A journal that is gone is a fault like a
+ * failed write: replies are held back until there is a new base, in new files
+ * at the old path. A data directory that is gone is opened again, or made. The
+ * same task reads how much space the disk has.
  */
 #include "persist/presence.h"
 
@@ -33,8 +34,8 @@ static const uint64_t SECOND_NS = 1000000000;
 
 /* ---- looking ------------------------------------------------------------- */
 
-/* Keeps the errors that say that a file is not there. Any other error means
- * that nothing is known: 0. */
+/* Returns the error if it says that a file is not there, else 0: other errors
+ * say nothing about that. */
 static int
 only_absence(int error)
 {
@@ -51,8 +52,8 @@ look_for_file(const struct persist *persist, const char *name)
 }
 
 /* Checks whether the lock file is in its place. Without it another server could
- * use the directory. A removal of all files may also leave the directory
- * itself, if the server creates a file meanwhile. */
+ * use the directory. Somebody who removes the directory may remove all files
+ * but not the directory itself, if the server creates a file meanwhile. */
 static int
 look_for_lock(const struct persist *persist, const struct file_identity *lock)
 {
@@ -80,8 +81,8 @@ look_for_files(const struct persist *persist, const struct manifest *manifest)
     return error;
 }
 
-/* Looks, as a task. It uses what was copied when it started, and no descriptor,
- * since another task may close one. */
+/* Checks the paths, as a task. It uses copies made when it started, and no
+ * descriptors, since another task may close these. */
 static void
 look_at_dir(void *arg)
 {
@@ -115,8 +116,8 @@ lose_journal(struct persist *persist, int error)
               "dir=\"%s\" error=\"%s\" next=\"writes a new base to new files\"",
               persist->journal_dir, strerror(error));
     persist->presence.losses++;
-    persist->files.manifest
-        .generation++; /* the old one, if it comes back, has a lower one */
+    /* If the old manifest comes back, its generation is lower. */
+    persist->files.manifest.generation++;
     rewrite_start_over(persist);
     /* No remaining file is removed until there is a base. */
     persist->files.doubt = DOUBT_MANY;
@@ -136,8 +137,8 @@ lose_dir(struct persist *persist, int error)
     }
 }
 
-/* Returns whether the answer is about the present files: nothing was begun
- * meanwhile. */
+/* Returns whether the result is about the present files: no step has changed
+ * them since the check began. */
 static bool
 is_answer_to_now(const struct persist *persist)
 {
@@ -188,7 +189,8 @@ presence_is_sure(const struct persist *persist)
            (persist->presence.sure && !presence_is_lost(persist));
 }
 
-/* Returns whether it may look: not while a task makes or removes files. */
+/* Returns whether a check may begin: not while a task makes or removes files.
+ */
 static bool
 may_look(const struct persist *persist)
 {
@@ -368,7 +370,8 @@ presence_check_start(struct persist *persist, bool saves)
     presence->saves = saves;
     lose_dir(persist, error);
     reopen(persist);
-    if (presence->new_fd >= 0) { /* a snapshot there is not ours */
+    /* A snapshot in the new directory is not ours. */
+    if (presence->new_fd >= 0) {
         persist->load.found.from_snapshot = false;
     }
     presence_reopened(persist);

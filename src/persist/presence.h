@@ -11,16 +11,17 @@ struct journal_status;
 struct persist;
 struct persist_conf;
 
-/* Begins a look, a few times a second. Called in each tick of persist. */
+/* Begins to check whether the files are in their places, a few times a second.
+ * Called in each tick of persist. */
 void presence_tick(struct persist *persist);
 
-/* presence_look_anew() requests a new look. presence_is_sure() returns whether
- * a look that began after this has found all files in their places. */
+/* presence_look_anew() requests a new check. presence_is_sure() returns whether
+ * a check that began after this call has found all files in their places. */
 void presence_look_anew(struct persist *persist);
 bool presence_is_sure(const struct persist *persist);
 
 /* Checks, at a start, the data directory, which may have disappeared during the
- * load. Call it before the journal begins. saves: there are rules of save.
+ * load. Call it before the journal begins. saves: the option `save` has rules.
  * False: there is no directory that can be used, which was logged. */
 bool presence_check_start(struct persist *persist, bool saves);
 

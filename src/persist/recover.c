@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Three passes. The first reads stamps and the manifest. The second checks all
- * increments in memory (journal/verify.h): only then it is known where the
- * journal ends, which of the two states is newer, and that nothing will be
- * refused after hours of loading. The third loads. Increments are mapped, but
- * read once before, so that a bad sector is an error with an offset and not the
- * end of the process.
+ * increments in memory (journal/verify.h). After it we know where the journal
+ * ends, which of the two states is newer, and that nothing will be refused
+ * after hours of loading. The third loads. Increments are mapped, but each is
+ * read once before that, so that a bad sector causes an error with an offset,
+ * and does not kill the process.
  */
 #include "persist/recover.h"
 
@@ -101,8 +101,8 @@ increment_path(const struct run *run, uint32_t index, char *ret_path)
 
 /* ---- what there is ------------------------------------------------------- */
 
-/* Opens a snapshot file. A missing file leaves image->fd at -1; any other error
- * is refused. */
+/* Opens a snapshot file. If the file is missing, image->fd stays -1. Any other
+ * error is refused. */
 static bool
 open_image(struct run *run, int dir_fd, const char *dir, const char *name,
            struct image *image)
@@ -219,7 +219,7 @@ map_increment(struct run *run, uint32_t index)
                       "bloomery-check verify %s.",
                       path, run->options->journal_dir);
     }
-    if (error == 0) { /* nothing behind the closed part counts */
+    if (error == 0) { /* bytes after the closed part do not count */
         error = file_read_and_map(
             fd, increment->closed ? (size_t)increment->bytes : SIZE_MAX,
             &file->data, &offset);
@@ -310,7 +310,7 @@ verify(struct run *run)
 
 /* ---- loading ------------------------------------------------------------- */
 
-/* Replaces insert_filter, for a check only. */
+/* Takes the place of insert_filter when the snapshot is only checked. */
 static bool
 look_at(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
 {
@@ -396,8 +396,8 @@ store_position(const struct run *run)
     }
 }
 
-/* Returns what helps where the group itself is intact; NULL: nothing is known.
- */
+/* Returns advice for a group that is intact but cannot be executed; NULL: there
+ * is none. */
 static const char *
 advice(const char *why)
 {
@@ -453,9 +453,9 @@ replay_increment(struct run *run, uint32_t index)
     return true;
 }
 
-/* Every increment now ends where it was valid. An increment without groups is
- * kept as well: as long as the manifest names it, no other file may have its
- * number. */
+/* Closes all increments at the end of their valid part. An increment without
+ * groups is kept as well: as long as the manifest names it, no other file may
+ * have its number. */
 static void
 close_increments(struct run *run)
 {
@@ -544,7 +544,7 @@ load(struct run *run)
     result->has_snapshot = has_snapshot;
     result->snapshot = run->snapshot.stamp;
     result->journal_position = run->verified.position;
-    /* At equal positions both are the same state, and the journal can be
+    /* At equal positions both are the same state, but only the journal can be
      * continued. */
     if (run->has_journal &&
         (!has_snapshot ||

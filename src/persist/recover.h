@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Finds what is on the disk at a start and loads the newest complete state: the
- * snapshot, or the journal's base with its increments, whichever is further in
- * the log. Applies the rule about damage (design.md, section 6): refused at or
- * before the highest durable_sequence that any later intact seal names, cut
- * after it.
+ * Finds the files on the disk at a start and loads the newest complete state:
+ * the snapshot, or the journal's base with its increments, whichever has the
+ * higher position in the log. Damage is refused at or before the highest
+ * durable_sequence that any later intact seal names; after it, the journal is
+ * cut (journal/verify.h).
  */
 #pragma once
 
@@ -45,11 +45,11 @@ struct recover_options {
 struct recover_result {
     bool from_journal, from_snapshot; /* both false: there was nothing */
     bool journal_stale;      /* there is a journal, but the snapshot is newer */
-    bool journal_unfinished; /* it was being built or removed: nothing of it
-                                counts */
+    bool journal_unfinished; /* the journal was being built or removed, and is
+                                ignored */
     bool without_id;         /* the loaded state began without an id */
     uint64_t position, sequence;
-    bool has_snapshot; /* there is one, loaded or not */
+    bool has_snapshot; /* there is a snapshot, loaded or not */
     struct snapshot_stamp snapshot;
     uint64_t journal_position; /* the end of a journal, loaded or not */
     uint64_t keys, groups;
@@ -73,18 +73,18 @@ struct recover_result {
  * of them. Data from another server would break that. So such data first gets a
  * name of its own, and the old state is removed before the name becomes the
  * snapshot's (persist/adopt.c); until then this function ignores it. If an
- * operator puts a snapshot beside the journal of another server, the one
- * further on is loaded: ids cannot help, since a base does not say which
- * histories came before its own.
+ * operator puts a snapshot beside the journal of another server, the one with
+ * the higher position is loaded. Ids cannot help, since a base does not say
+ * which histories came before its own.
  *
  * False: the server must not serve, and ret_reason says what is wrong, where
- * (file, offset), how much behind it is intact, and what to run. The keyspace
+ * (file, offset), how much after it is intact, and what to run. The keyspace
  * must then be thrown away. */
 bool recover_run(const struct recover_options *options,
                  struct recover_result *ret_result, char *ret_reason,
                  size_t reason_size);
 
-/* Loads the snapshot alone into the keyspace, which is empty; with `check`
+/* Loads only the snapshot, into the keyspace, which is empty. With `check`,
  * everything in it is read and nothing is kept. There must be a snapshot.
  * False: ret_reason says why, as for recover_run. */
 bool recover_snapshot(const struct recover_options *options, bool check,

@@ -49,9 +49,9 @@ drop_all(struct persist *persist)
     keyspace_wait_freed(ks);
 }
 
-/* Loads the snapshot. Under the raised gate. Once everything is dropped there
- * is no way back but a start: the data is on the disk, and neither a client nor
- * a later save may use what is half loaded. */
+/* Loads the snapshot. Under the raised gate. If it fails after everything was
+ * dropped, the server must stop: the data is on the disk, and neither clients
+ * nor a later save may use half-loaded data. */
 static bool
 load(struct persist *persist)
 {

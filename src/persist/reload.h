@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * DEBUG RELOAD. The gate is raised meanwhile, and no data is dropped before the
- * snapshot was found intact. Loop 0.
+ * DEBUG RELOAD. The gate is raised during it, and no data is dropped before the
+ * snapshot was found to be intact. Loop 0.
  */
 #pragma once
 

@@ -45,10 +45,10 @@ enum persist_outcome requests_outcome(const struct requests *requests,
 
 /* ---- loop 0 -------------------------------------------------------------- */
 
-/* Returns whether a request waits that no run has settled. */
+/* Returns whether there is a request that no run has settled. */
 bool requests_are_due(const struct requests *requests);
 void requests_begin(struct requests *requests);
 void requests_settle(struct requests *requests, bool done);
 
-/* Returns whether an outcome is new. */
+/* Publishes the outcomes. Returns whether one is new. */
 bool requests_publish(struct requests *requests);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * When to try again after failures: each wait is twice as long as the last.
+ * When to try again after failures: each wait is twice as long as the one
+ * before.
  */
 #pragma once
 

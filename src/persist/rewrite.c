@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A rewrite makes a new increment and the manifest that names it before
- * anything changes (task). Then the base is written, while the journal goes on
- * in its file. At the end of its walk, with the gate up and in memory only, the
- * journal turns to the increment: the base is the state of that position. When
- * the base is on the disk, the next manifest begins with it (task), and the
- * files that the journal no longer needs are removed.
+ * First a task makes a new increment and a manifest that names it, too. Then
+ * the base is written, while the journal goes on in its old file. At the end of
+ * the walk, under the raised gate and only in memory, the journal turns to the
+ * new increment: the base is the state of that position. When the base is on
+ * the disk, a task stores the next manifest, which begins with it, and removes
+ * the files that the journal no longer needs.
  *
  *   manifest g      base-1 incr-1
  *   manifest g+1    base-1 incr-1 incr-2          prepared
@@ -13,10 +13,9 @@
  *                   ... gate: incr-2 from position E on ...
  *   manifest g+2    base-2 (at E) incr-2          committed
  *
- * Whatever happens in between, the manifest on the disk names a complete
- * journal; what fails before E changes nothing. After a fault the old increment
- * may lack effects before E. So g+1 is left out, and nothing is released until
- * g+2.
+ * At any time, the manifest on the disk names a complete journal. A failure
+ * before E changes nothing. After a fault the old increment may lack effects
+ * before E. So g+1 is left out, and nothing is released until g+2.
  */
 #include "persist/rewrite.h"
 #include "keyspace/gate.h"
@@ -41,7 +40,7 @@ enum {
     RETRY_FIRST_S = 1,
     RETRY_MAX_S = 60,
     RETRY_FAULT_MAX_S = 2, /* clients wait */
-    INCREMENTS_MANY = 64   /* each start leaves one: time for a new base */
+    INCREMENTS_MANY = 64 /* each start adds one; write a new base at so many */
 };
 
 static const uint64_t SECOND_NS = 1000000000;
@@ -57,8 +56,8 @@ add_increment(struct manifest *manifest, uint64_t number)
 }
 
 /* Drops the increment of an attempt that failed before the journal turned to
- * it. It has no groups, and a place in the manifest that the next one takes:
- * so attempts that fail do not fill the manifest. */
+ * it. It has no groups, and the next increment takes its place in the manifest.
+ * So failed attempts do not fill the manifest. */
 static void
 drop_unused(const struct persist *persist, struct manifest *manifest)
 {
@@ -69,9 +68,9 @@ drop_unused(const struct persist *persist, struct manifest *manifest)
     }
 }
 
-/* Closes an increment in the manifest, now that its size is known. It may also
- * stay open; it must, if an increment before it is open, since a manifest's
- * closed increments come before the open ones. */
+/* Closes an increment in the manifest, now that its size is known. Leaves it
+ * open if an increment before it is open, since closed increments come before
+ * open ones. That is harmless. */
 static void
 close_increment(struct manifest *manifest, uint64_t number, uint64_t bytes)
 {
@@ -108,8 +107,7 @@ fail_rewrite(struct persist *persist, const char *what, int error)
 }
 
 /* Returns whether a start would still find the last manifest, after the new one
- * could not be stored. If not, what a start finds may depend on what the disk
- * does with the new name. */
+ * could not be stored. If not, a start may find either of them. */
 static bool
 is_undone(const struct persist *persist)
 {
@@ -123,9 +121,9 @@ is_undone(const struct persist *persist)
            there.base_number == persist->files.manifest.base_number;
 }
 
-/* Notes a manifest that may or may not be there. It names a complete journal,
- * as the one before it does, so the files of both stay; and a later one must
- * have a higher generation. */
+/* Notes that the new manifest may or may not be on the disk. It names a
+ * complete journal, as the one before it does. So the files of both stay, and a
+ * later manifest must have a higher generation. */
 static void
 doubt(struct persist *persist)
 {
@@ -174,14 +172,14 @@ prepare(void *arg)
 
     rewrite->file.fd = -1;
     rewrite->doubtful = false;
-    /* A rotation uses the files that are there. */
+    /* A rotation continues with the present files. */
     rewrite->error =
         rewrite->how == JOURNAL_ROTATE && persist->journal_fd >= 0
             ? file_is_dir_at(persist->journal_fd, persist->journal_dir)
             : journal_dir_open(persist);
     if (rewrite->error == 0) {
-        journal_dir_clean(
-            persist, &persist->files.manifest); /* files of earlier attempts */
+        /* Files of earlier attempts are not needed. */
+        journal_dir_clean(persist, &persist->files.manifest);
         rewrite->error = journal_dir_make_increment(persist, rewrite->number,
                                                     &rewrite->file);
     }
@@ -236,7 +234,7 @@ rewrite_turn(struct persist *persist, uint64_t position, uint64_t sequence)
     rewrite->sequence = sequence;
     journal_set_target(persist->journal, rewrite->how, &rewrite->file,
                        &rewrite->position, &rewrite->sequence);
-    rewrite->file.fd = -1; /* the journal's */
+    rewrite->file.fd = -1; /* the journal owns it now */
     persist->files.unused = 0;
     if (rewrite->how == JOURNAL_BUILD) {
         persist->options.hooks.journaling(persist->options.hooks.ctx,
@@ -369,8 +367,7 @@ rewrite_committed(struct persist *persist)
 
 /* ---- a base that is there ------------------------------------------------ */
 
-/* Gives the snapshot another name, as a base, if the file system can do that.
- */
+/* Links the snapshot as a base, if the file system can do that. */
 static int
 link_base(const struct persist *persist, uint64_t number)
 {
@@ -390,11 +387,11 @@ rewrite_base(struct persist *persist)
 
     rewrite->file.fd = -1;
     rewrite->doubtful = false;
-    rewrite->limit_bytes = 0; /* the old log is of no use any more */
+    rewrite->limit_bytes = 0; /* the old log is useless now */
     if (error == 0) {
         error = link_base(persist, rewrite->number);
     }
-    if (error == 0) { /* this syncs the directory as well */
+    if (error == 0) { /* this also syncs the directory */
         error = journal_dir_make_increment(persist, rewrite->number,
                                            &rewrite->file);
     }
@@ -476,8 +473,8 @@ sync_file(int dir_fd, const char *name)
     return error;
 }
 
-/* Syncs the old files: after a crash, or when they were copied here, they may
- * be in the page cache only. From now on they count as closed. */
+/* Syncs the old files, which from now on count as closed. After a crash, or if
+ * they were copied here, they may be only in the page cache. */
 static int
 sync_files(int journal_fd, const struct manifest *manifest)
 {
@@ -556,7 +553,8 @@ store_first_manifest(struct persist *persist, struct journal_file *ret_file)
         found->has_manifest && manifest->count < MANIFEST_INCREMENTS_MAX;
     int error = goes_on ? sync_files(persist->journal_fd, manifest) : 0;
 
-    if (!goes_on || error == ENOENT) { /* or the files went during the load */
+    /* ENOENT: the files disappeared during the load. */
+    if (!goes_on || error == ENOENT) {
         uint64_t generation = manifest->generation;
         uint64_t number = persist->files.next_number++;
 

@@ -13,7 +13,7 @@ struct persist;
 /* Each of these functions takes the next step (persist_state.h). */
 void rewrite_begin(struct persist *persist, enum journal_target how);
 void rewrite_prepared(struct persist *persist);
-/* Turns the journal to the new increment. The walk of the base ends at this
+/* Lets the journal turn to the new increment. The walk of the base ends at this
  * place of the log. Under the raised gate; memory only. */
 void rewrite_turn(struct persist *persist, uint64_t position,
                   uint64_t sequence);
@@ -23,14 +23,15 @@ void rewrite_abandon(struct persist *persist);
 void rewrite_base_written(struct persist *persist, int error);
 void rewrite_committed(struct persist *persist);
 
-/* These serve data of another server, whose snapshot has its final name, while
- * the journal is empty and holds. rewrite_base() makes this snapshot the base
- * of a journal on the disk, at the place in struct persist_rewrite; a task
- * calls it. rewrite_based() lets the journal continue there; after an error a
- * rebase will do that. */
+/* These are for data of another server, whose snapshot has its final name,
+ * while the journal has no files and holds. rewrite_base() makes this snapshot
+ * the base of a journal on the disk, at the place in struct persist_rewrite; a
+ * task calls it. rewrite_based() lets the journal continue there. After an
+ * error, a rebase will do that. */
 void rewrite_base(struct persist *persist);
 void rewrite_based(struct persist *persist);
-/* Ends the step, instead of rewrite_based(), if other data has come since. */
+/* Ends the step, instead of rewrite_based(), if other data has arrived since.
+ */
 void rewrite_outdated(struct persist *persist);
 
 /* Lets rewrites of the journal keep the log from this position on, since a

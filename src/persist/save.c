@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A save goes through full_state, and in a blocking form under the raised gate.
+ * A save is written by full_state, or at once under the raised gate
+ * (save_here).
  */
 #include "persist/save.h"
 

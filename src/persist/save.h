@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Snapshots: when one is due, and what its end means. Errors are those of
+ * Snapshots: decides when one is due, and handles its end. Errors are those of
  * persist/full_state.h. Loop 0.
  */
 #pragma once

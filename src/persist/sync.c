@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The replicas' links read the pipe, and slow ones can make a snapshot last
- * very long. So it has a walk of its own: saves and rewrites go on beside it.
- * It is broken off at once when the journal fails, unless it is for a server
- * that takes over slots.
+ * very long. So it has a walk of its own, and saves and rewrites go on
+ * meanwhile. It is broken off at once when the journal fails, unless it is for
+ * a server that takes over slots.
  */
 #include "persist/sync.h"
 

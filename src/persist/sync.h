@@ -10,10 +10,10 @@ struct persist;
 struct slot_set; /* base/slot_set.h */
 
 /* Requests a snapshot of all keys, or of those of some slots, that is written
- * into a pipe. The log must have a tap. The snapshot goes on beside saves and
- * rewrites. It begins after an earlier such snapshot has ended, after a fault
- * of the journal has ended, and after data from another server is on the disk.
- */
+ * into a pipe. The log must have a tap. The snapshot goes on at the same time
+ * as saves and rewrites. It begins after an earlier such snapshot has ended,
+ * after a fault of the journal has ended, and after data from another server is
+ * on the disk. */
 void persist_ask_sync(struct persist *persist, const struct slot_set *slots);
 
 /* Withdraws the request, or breaks off the snapshot if it has begun; then the
@@ -27,8 +27,9 @@ void sync_begin(struct persist *persist);
 bool sync_is_running(const struct persist *persist);
 void sync_reap(struct persist *persist);
 
-/* Ends the walk of the snapshot, if it is through. Outside the gate. */
+/* Ends the walk of the snapshot, if it has visited everything. Outside the
+ * gate. */
 void sync_end_walk(struct persist *persist);
 
-/* Breaks the snapshot off, if one is running, and calls the hook `ended`. */
+/* Breaks off the snapshot, if one is running, and calls the hook `ended`. */
 void sync_break_off(struct persist *persist);

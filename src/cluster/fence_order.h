@@ -18,7 +18,7 @@ struct candidate;
 struct fence_order {
     struct fence_order *next; /* in a list of loop 0 */
     atomic_uint users;
-    atomic_bool done; /* the answer is there */
+    atomic_bool done; /* `answer` is set */
     struct sidecar_ask ask;
     char node[TOPOLOGY_ID_LEN + 1]; /* storage of ask.node */
     struct slot_set set;            /* storage of ask.set */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a start may rely on. The file says that a slot is held only when its
- * data is on the disk. It names histories and a position: data of another
- * history, or data that ends before the position, holds nothing. Until a served
- * slot is in the file, we report it to other daemons as claimed, so that its
- * source keeps its data.
+ * Decides what the next start may rely on. The file says that a slot is held
+ * only when its data is on the disk. It names histories and a position: data of
+ * another history, or data that ends before the position, holds nothing. Until
+ * a served slot is in the file, we report it to other daemons as claimed, so
+ * that its source keeps its data.
  */
 #pragma once
 

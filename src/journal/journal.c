@@ -8,8 +8,8 @@
  * given back, and then the piece is freed.
  *
  * journal_append returns the position right behind the piece. Its group ends
- * later, and released only ever stands at ends of groups; so released reaches
- * that position exactly when the group is released.
+ * later, and `released` only moves to ends of groups. So it reaches that
+ * position exactly when the group is released.
  */
 #include "journal/journal.h"
 
@@ -398,7 +398,7 @@ journal_end_hold(struct journal *journal, const struct journal_file *file)
     return good;
 }
 
-/* A pending rotation first becomes a rebase, which is then given up too: its
+/* A pending rotation first becomes a rebase, which is then given up, too: its
  * file was lost with the others. */
 void
 journal_lose(struct journal *journal, int error)

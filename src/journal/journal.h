@@ -7,9 +7,10 @@
  * which the threads move:
  *
  *   appended >= written >= synced          (positions in the log, in bytes)
- *   released = synced (always) or written (everysec, no), or everything while
- *              the journal is off or only being built, or what it was before
- *              a fault, or before other data came, until a base holds all of it
+ *   released = synced (always) or written (everysec, no)
+ *              or everything, while the journal is off or being built
+ *              or what it was before, from a fault or the arrival of other
+ *              data on until a base has everything
  *
  * With everysec, nothing more is released while a written group has been
  * unsynced for more than a second. On a disk that keeps up, syncs begin early

@@ -2,8 +2,8 @@
  *
  * The writer takes the whole queue at once and writes it in runs, one system
  * call each; after each run it publishes the new position and frees the pieces.
- * Small pieces are copied one behind the other, which is cheaper than an iovec
- * each; large ones are written from where they are.
+ * Small pieces are copied into one buffer, which is cheaper than an iovec for
+ * each; large ones are written without a copy.
  *
  * Only the writer changes files, and only the syncer syncs. So the writer asks
  * for a sync before it leaves a file, and closes no file during a sync or

@@ -46,7 +46,7 @@ struct verify_result {
     uint32_t file; /* index of the file */
     uint64_t offset;
     uint64_t expected; /* sequence of the group that should be there */
-    uint64_t found;    /* VERIFY_GAP: sequence of the group that is there */
+    uint64_t found; /* VERIFY_GAP: sequence of the group that was found there */
     /* What follows the first error, in all files: */
     uint64_t behind_bytes;
     struct group_survey behind;

@@ -106,9 +106,9 @@ foretell(struct persist_info *info, uint64_t asked)
     }
 }
 
-/* Reads in the order in which a rewrite goes: first how many were asked for,
- * then whether one has begun, then whether building has ended. So no rewrite is
- * missed that ends meanwhile. */
+/* Reads the figures in the order of a rewrite's steps: first how many were
+ * requested, then whether one has begun, then whether building has ended. So a
+ * rewrite that ends during the call is not missed. */
 void
 persist_get_info(struct persist *persist, struct persist_info *ret_info)
 {

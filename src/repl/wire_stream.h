@@ -27,7 +27,7 @@ struct wire_piece {
     size_t used;        /* bytes of data that the piece takes */
     struct slice value; /* of LINE, CHUNK and HOLDINGS; of GROUP, its commands
                          */
-    const char *seal;   /* of GROUP: the GROUP_SEAL_BYTES behind value */
+    const char *seal;   /* of GROUP: the GROUP_SEAL_BYTES after value */
     uint64_t sequence;  /* of GROUP */
     const char *reason; /* of BAD; a constant */
 };

@@ -118,7 +118,7 @@ is_urgent(struct replication *r)
     return asked || primary_owes_ask(r->primary);
 }
 
-/* Returns the position up to which replicas may have the log so far. */
+/* Returns the position up to which replicas may have the log now. */
 static uint64_t
 reach(const struct replication *r)
 {

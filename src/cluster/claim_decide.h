@@ -12,8 +12,8 @@
  *   data. A copy is taken only when its original has been silent for long.
  * - The survey finds no holder. If all daemons say that there has never been
  *   one, the slot is new and empty.
- * - There was a holder, or a daemon that may have newer data is silent. Then
- * the slot is missing until the operator decides, or that daemon comes back.
+ * - There was a holder, or a silent daemon may have newer data. The slot is
+ *   missing until the operator decides, or that daemon comes back.
  */
 #pragma once
 

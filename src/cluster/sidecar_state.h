@@ -3,13 +3,13 @@
  * The state of the sidecar, which its files share. Loop 0 owns it.
  *
  *   sidecar.c        events, the role, slots that come and go
- *   sidecar_come.c   slots whose turn to be claimed has not come
- *   sidecar_copy.c   a replica: what it holds is what its leader holds
+ *   sidecar_come.c   slots that wait for the claims before theirs
+ *   sidecar_copy.c   a replica, which holds what its leader holds
  *   sidecar_disk.c   what a start may rely on
  *   sidecar_force.c  slots whose data an operator declares to be lost
  *   sidecar_give.c   slots that other daemons claim
  *   sidecar_peers.c  the daemons beside other nodes
- *   sidecar_wait.c   what is here goes only when others have it
+ *   sidecar_wait.c   data is given up only when another server has it
  *   sidecar_show.c   what commands see
  *   claim.c          gaining slots
  *   survey.c         asking all daemons what they hold
@@ -93,9 +93,9 @@ struct sidecar_survey {
  *   DRAINS -> KEEPS   all changes are here
  *   WAITS  -> FENCES  the source is not silent any more
  *          -> KEEPS   it was silent for long enough
- *   KEEPS  -> NONE    our disk has the data and says that we hold it, or we
- * have no journal: the slots are served any    -> NONE    the claim failed, or
- * the slots are not ours any more
+ *   KEEPS  -> NONE    our disk has the data and says that we hold it, or
+ *                     there is no journal: the slots are served
+ *   any    -> NONE    the claim failed, or the slots are not ours any more
  */
 enum claim_state {
     CLAIM_NONE,

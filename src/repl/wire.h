@@ -23,9 +23,9 @@
  *
  *   "+PING\r\n"     the primary is alive
  *   "+GETACK\r\n"   acknowledge now, and again when your disk has the position
- *   "+HOLDINGS <n>\r\n" and n bytes, the text of cluster/holdings.h: which slots
- *                   of a cluster the primary holds at this position of its log.
- *                   It follows the answer to PSYNC, and each change
+ *   "+HOLDINGS <n>\r\n" and n bytes, the text of cluster/holdings.h: which
+ *                   slots of a cluster the primary holds at this position of
+ *                   its log; sent after the answer to PSYNC, and at each change
  *
  * +HOLDINGS is sent only between groups, and only to a replica that has sent
  * capa holdings. +PING and empty lines ("\n") may also come before the answer

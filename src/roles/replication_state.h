@@ -7,10 +7,10 @@
  *
  *   followers.c     our replicas: links, snapshots for them
  *   failover.c      handing our role to a replica
- *   role_change.c   what follows from another role
+ *   role_change.c   changes the links when the role changes
  *   following.c     our primary: the link, groups, snapshots from it
- *   outgoing.c      the log's way to our replicas
- *   kept_role.c     the role that a restart finds
+ *   outgoing.c      sends the log to our replicas
+ *   kept_role.c     stores the role for the next start
  *   grace.c         what a primary cannot know after a start
  *   figures.c       copies for other threads
  */
@@ -70,7 +70,7 @@ enum failover_wish { FAILOVER_NO_WISH, FAILOVER_BEGIN, FAILOVER_ABORT };
  *
  *   NO_FAILOVER -> WAITS      until a replica has the whole log
  *   WAITS -> RUNS             we follow it, and ask it to lead
- *   any -> NO_FAILOVER        it leads, it refused, or a client aborted
+ *   any -> NO_FAILOVER        the replica leads or refused, or a client aborted
  */
 struct failover {
     enum status_failover state;

@@ -174,7 +174,7 @@ set_coverage(struct bloom_coverage *coverage, const struct codec_head *head)
     }
 }
 
-/* Fills in what the foreign kinds, and incomplete filters, have besides. */
+/* Fills in the additional fields of foreign kinds and of incomplete filters. */
 static void
 set_extra(struct bloom *bloom, const struct codec_head *head)
 {
@@ -415,7 +415,8 @@ bloom_copy_into(const struct bloom *bloom, struct bloom *copy)
     return true;
 }
 
-/* Copies what complete filters of other kinds than native have besides. */
+/* Copies the additional fields of a complete filter whose kind is not native.
+ */
 static void
 copy_extra(const struct bloom *bloom, struct bloom *copy)
 {

@@ -71,8 +71,8 @@ leave_loop(struct link *link)
     }
 }
 
-/* Tells the other side of TLS that this end is meant, if it has got everything
- * else and its socket takes the record. */
+/* Tells the other side of TLS that the link is closed on purpose, if all other
+ * output was sent and the socket takes the record. */
 static void
 say_end(struct link *link)
 {

@@ -2,9 +2,9 @@
  *
  * The hot path of the server. An argument has at least the 6 bytes of
  * "$0\r\n\r\n". After one check for these, the usual lengths of one and two
- * digits are read as 32-bit words without further range checks; and the bytes
- * that are there bound the slots that a large count can ask for. Repeated bytes
- * are compared, not decoded again.
+ * digits are read as 32-bit words without further range checks. A command with
+ * a large count gets argument slots only if the data has 6 bytes for each.
+ * Repeated bytes are compared, not decoded again.
  */
 #include "proto/scan.h"
 

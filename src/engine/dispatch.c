@@ -131,7 +131,7 @@ run_several(struct request *req, struct window *window)
         CHECK(run_locked(req, run) != ERR_AGAIN);
         done++;
     } while (goes_on(req, window, done, count));
-    req->key.seen = 0; /* the locks end */
+    req->key.seen = 0; /* the locks end here: the entry may change */
     window->count = done;
 }
 
@@ -338,7 +338,7 @@ enter(struct request *req, struct window *window, bool queues)
  * while other connections have their turn. */
 struct splitting {
     size_t at;       /* argv position of the next name */
-    uint64_t rights; /* by which all names were checked */
+    uint64_t rights; /* the rights with which all names were checked */
     int64_t counted;
 };
 

@@ -356,13 +356,14 @@ struct worker {
                                  locked, or its time has been counted */
     struct reply *reply;      /* of the batch being executed */
     struct session *session;  /* whose batch it is */
-    const char *log_text;     /* silent: the group that it executes, */
+    const char *log_text;     /* of a silent worker: the group of the log that
+                                 it executes */
     uint64_t log_begins;      /* position where the group begins */
     struct buf arena;         /* rewritten effects of the running command */
     struct stage stage;       /* effects on their way to the journal */
     struct journal *unkicked; /* got effects since its writer was woken */
     size_t expiry_room;       /* room in the stage for DELs: see expiry.c */
-    size_t expiry_wants;      /* for the name that did not fit */
+    size_t expiry_wants;      /* room that the DEL which did not fit needs */
     uint64_t hold;            /* highest position that the batch wrote or read:
                                  its replies wait for it */
     struct notice_list notices; /* not yet handed over */

@@ -27,7 +27,7 @@
 #include <string.h>
 
 enum {
-    GROUP_ITEMS = 8192, /* of a batch, at most */
+    GROUP_ITEMS = 8192, /* most items of a batch */
     GROUP_BYTES = 256 << 10,
     COMMAND_ITEMS = 64,
     QUARANTINE_BUF = 1 << 20,
@@ -76,7 +76,7 @@ struct writer {
     struct group_hash *hash;
     uint64_t key, sequence;
     int64_t aside_db;
-    uint64_t aside_bytes; /* of all quarantine files */
+    uint64_t aside_bytes; /* total size of the quarantine files */
     char aside_name[MERGE_NAME_MAX];
     char temp[MERGE_NAME_MAX + 8];
 };

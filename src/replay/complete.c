@@ -31,8 +31,9 @@ struct complete {
     struct logged_reader reader;
     uint32_t db;
     uint64_t position; /* behind the command */
-    const char *what;  /* is wrong */
-    /* Behind lost effects, of a file that is salvaged. */
+    const char *what;  /* what is wrong with it */
+    /* The command follows a gap: effects are missing before it, since the file
+     * is damaged and is being salvaged. */
     bool gap;
     uint64_t left_out; /* deletions of items */
 };
@@ -104,8 +105,8 @@ drop_key(struct complete *complete, const struct key *key)
     }
 }
 
-/* Returns whether a wrong command is skipped: behind a gap it may depend on
- * what is lost. */
+/* Notes why a command cannot be executed. Returns whether it may be skipped:
+ * after a gap it may depend on effects that are lost. */
 static bool
 wrong(struct complete *complete, const char *what)
 {
@@ -113,7 +114,7 @@ wrong(struct complete *complete, const char *what)
     return complete->gap;
 }
 
-/* Executes the command as any log's, without those behind it. */
+/* Executes the present command alone, as if it came from any log. */
 static bool
 dispatch(struct complete *complete)
 {
@@ -173,7 +174,8 @@ redo(struct complete *complete, const struct slice *argv, size_t argc,
            wrong(complete, "a deletable filter cannot have changed so");
 }
 
-/* Executes the command as any log's, and notes that the key includes it. */
+/* Executes the present command as dispatch() does, and notes that the key
+ * includes it. */
 static bool
 dispatch_on(struct complete *complete, const struct key *key)
 {

@@ -128,11 +128,12 @@ struct bloom_params {
     double tightening;  /* in (0, 1); of kind redisbloom 0.5 */
     uint32_t expansion; /* 0: nonscaling */
     uint32_t kind;      /* enum bloom_kind */
-    uint64_t lines; /* of each stripe of layer 0, and its stripes. Both 0: by
-                       the formula. Else both as bloom_get_params() returned
-                       them, which is refused if the rate would be higher,
-                       or the lines exceed the formula by more than one. Of the
-                       foreign kinds: the bits, and the hashes */
+    uint64_t lines;     /* of each stripe of layer 0; `stripes` is the number of
+                           these. Foreign kinds have bits and hashes here instead.
+                           Both 0: the formula chooses them. Else give both as
+                           bloom_get_params() returned them. They are refused if the
+                           rate would be higher, or the lines exceed those of the
+                           formula by more than one */
     uint32_t stripes;
     uint32_t flags; /* BLOOM_EXPANSION_ZERO or BLOOM_KEYED; later versions may
                        define bits */
@@ -142,16 +143,16 @@ struct bloom_params {
                           1/region of the lines' size. Items that share a bit in
                           such a region cannot be deleted by it */
     uint32_t reserved; /* 0 */
-    /* Of kind ageing, where capacity is that of `seconds`, and error_rate that
-     * of all generations; else 0: */
+    /* The next three fields are for kind ageing, else 0. There `capacity` holds
+     * for `seconds`, and `error_rate` for all generations together. */
     uint32_t seconds;     /* an item is found for at least so long */
     uint32_t generations; /* in `seconds`, 1 to 64: an item is found for at most
                              seconds x (1 + 1 / generations) */
     uint64_t now_ms;      /* the time when it is made, in ms since 1970. What
                              bloom_get_params() returns is when the present
                              generation began */
-    uint64_t fingerprint; /* of the secret of a keyed filter; 0: the one of
-                             bloom_use_secret() */
+    uint64_t fingerprint; /* of the secret of a keyed filter; 0: the secret that
+                             bloom_use_secret() has set */
 };
 
 /* One item, hashed for one filter; valid for all filters of the same kind and

@@ -30,7 +30,7 @@ struct wish {
     double rate;
     uint64_t capacity, growth;
     bool nonscaling;
-    size_t items; /* words at the end */
+    size_t items; /* number of items, which are the last words */
 };
 
 /* ---- the rule ------------------------------------------------------------ */
@@ -114,8 +114,8 @@ load_create_version(struct load_rule *rule, struct slice product)
     }
 }
 
-/* Reads a module of MODULE LIST: names and values in turn, of which `args` is a
- * list of names and values. */
+/* Reads one module of the reply to MODULE LIST: names and values in turn. The
+ * value of `args` is itself a list of names and values. */
 static void
 take_module(struct slice module, const struct load *load,
             struct load_rule *rule)

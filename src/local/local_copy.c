@@ -22,7 +22,7 @@
 enum {
     PIECE_BYTES = 256 * 1024,
     PIECES_AHEAD = 4,
-    ASKS = 4, /* in max_stale_ms */
+    ASKS = 4, /* questions in max_stale_ms */
     KEPT_MAX_BYTES = 256 * 1024 * 1024,
     DELETED_SHARE = 10, /* a tenth of the items */
     NUMBER_MAX = 24,
@@ -83,7 +83,7 @@ local_copy_new(const struct local_options *options)
     return copy;
 }
 
-/* Gives up a load; what is on its way is for nothing. */
+/* Gives up a load. The replies that are on their way will be ignored. */
 static void
 drop_load(struct local_copy *copy)
 {

@@ -108,8 +108,7 @@ struct sealer {
     struct group_hash *hash;
     const char *path;
     int fd;
-    uint64_t sequence, bytes; /* sequence of the last group; bytes of the
-                                 file */
+    uint64_t sequence, bytes; /* of the last group; of the whole file */
 };
 
 static bool
@@ -497,8 +496,7 @@ begin_with_snapshot(struct salvage *salvage)
                   salvage->snapshot_path);
 }
 
-/* Loads the base, or the snapshot. *ret_sequence is the sequence of the last
- * group that it includes. */
+/* Loads the base or the snapshot. *ret_sequence: the last group in it. */
 static bool
 load_state(struct salvage *salvage, struct check_world *world,
            const struct check_snapshot *base, uint64_t *ret_sequence)

@@ -13,8 +13,7 @@
  *   LOADING   BF.SCANDUMP key 0           the header
  *             BF.SCANDUMP key place ...   a piece; four are on their way
  *   CHECKING  BF.SUBSCRIBE key            is 1 INCARNATION ...
- *   LOADED    BF.SUBSCRIBE key            the same; asked four times in
- * max_stale_ms
+ *   LOADED    BF.SUBSCRIBE key            the same, four times in max_stale_ms
  *
  * The answer to BF.SUBSCRIBE comes behind all changes that the server had
  * acknowledged before. So four rules keep the promise:

@@ -38,6 +38,7 @@ class Session:
         self.used_ports = []
         self.windows = []   # no journal: (off, on requested, on confirmed)
         self.saves = []     # (requested, done)
+        self.kills = []     # when the servers of loads were killed
         self.on_snapshots = "yes" not in options
         self.everysec = "always" not in options
 
@@ -52,6 +53,7 @@ class Session:
         left."""
         if self.store.child is not None:
             self.store.kill()
+            self.kills.append(time.monotonic())
             self.loads[-1].lost()
         self.store.start(port=self.new_port())
         load = Workload(self.rng.randrange(1 << 30), len(self.loads))
@@ -158,8 +160,10 @@ class Session:
         """Returns the operations that were promised when power was lost."""
         now = self.recording.times[point]
         before = None
-        if self.on_snapshots:
-            done = [asked for asked, done in self.saves if done <= now]
+        if self.on_snapshots:   # later saves lack what the kill took
+            end = (self.kills + [now])[self.loads.index(load)]
+            done = [asked for asked, done in self.saves
+                    if done <= min(now, end)]
             before = done[-1] if done else 0
         elif self.everysec:
             before = now - 1 - SLACK_SECONDS
@@ -243,6 +247,7 @@ def snapshots_only(session):
     session.work(100)
     session.start()
     session.save("SAVE")
+    session.work(100)
 
 
 def several_seconds(session):

@@ -128,12 +128,12 @@ struct bloom_params {
     double tightening;  /* in (0, 1); of kind redisbloom 0.5 */
     uint32_t expansion; /* 0: nonscaling */
     uint32_t kind;      /* enum bloom_kind */
-    uint64_t lines;     /* of each stripe of layer 0; `stripes` is the number of
-                           these. Foreign kinds have bits and hashes here instead.
-                           Both 0: the formula chooses them. Else give both as
-                           bloom_get_params() returned them. They are refused if the
-                           rate would be higher, or the lines exceed those of the
-                           formula by more than one */
+    uint64_t lines;     /* of each stripe of layer 0; `stripes` is the number
+                           of these. Foreign kinds have bits and hashes here
+                           instead. Both 0: the formula chooses them. Else give
+                           both as bloom_get_params() returned them. They are
+                           refused if the rate would be higher, or the lines
+                           exceed those of the formula by more than one */
     uint32_t stripes;
     uint32_t flags; /* BLOOM_EXPANSION_ZERO or BLOOM_KEYED; later versions may
                        define bits */

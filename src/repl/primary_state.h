@@ -22,7 +22,8 @@ enum phase {
     PHASE_SNAPSHOT, /* receives the snapshot; the backlog keeps the log from its
                        position on, as soon as that is known */
     PHASE_TAIL,     /* has received the snapshot and gets the log, but is still
-                       loading: its acknowledgements only show that it is alive */
+                       loading: its acknowledgements only show that it is
+                       alive */
     PHASE_ONLINE,   /* acknowledges what it has executed */
 };
 

@@ -53,7 +53,7 @@ struct holdings {
 void holdings_set(struct holdings *holdings, const struct slot_set *set,
                   uint64_t epoch_plus_1);
 
-/* Sets that no slot is held, and that the daemon leads. */
+/* Sets that no slot is held, and that the data is no copy. */
 void holdings_clear(struct holdings *holdings);
 
 /* Raises the epochs `known` to those at which `other` holds the slots, or knows

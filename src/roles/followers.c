@@ -465,7 +465,8 @@ refusal(struct replication *r, const struct handover *handover, char *text,
         return "-ERR a ring: this server follows the one that asks\r\n";
     }
     /* A server that takes slots over needs our data, not our primary's. It may
-     * be our primary, if that has lost its data and has no link to us. */
+     * even be our primary, if that has lost its data and we have no link to it.
+     */
     return replica_is_connected(r->replica) ||
                    (handover->pulls && links_has_data(r->loop0->service))
                ? NULL

@@ -172,6 +172,19 @@ leave_claim(struct sidecar *sidecar, const struct slot_set *left)
     }
 }
 
+/* Returns whether our log has the source's history and has reached the position
+ * where the source stopped. */
+static bool
+has_drained(const struct sidecar *sidecar)
+{
+    char history[HISTORY_ID_CHARS + 1];
+    uint64_t position;
+
+    sidecar->hooks.where(sidecar->hooks.ctx, history, &position);
+    return strcmp(history, sidecar->claim.history) == 0 &&
+           position >= sidecar->claim.position;
+}
+
 /* Adds the slots of which another daemon may have newer data. */
 static void
 add_outdated(const struct sidecar *sidecar, struct slot_set *set)
@@ -183,7 +196,8 @@ add_outdated(const struct sidecar *sidecar, struct slot_set *set)
     }
 }
 
-/* Leads, with the data that was copied from the daemon that we followed. */
+/* Leads, with the data that was copied from the daemon that we followed. If our
+ * copy was left behind, a survey may find a longer one. */
 static void
 lead(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -191,6 +205,9 @@ lead(struct sidecar *sidecar, uint64_t now_ms)
 
     memset(&others, 0, sizeof(others));
     add_outdated(sidecar, &others);
+    if (sidecar->claim.behind && !has_drained(sidecar)) {
+        others = *sidecar_claimed(sidecar);
+    }
     slot_set_intersect(&others, sidecar_claimed(sidecar));
     leave_claim(sidecar, &others);
     memcpy(sidecar->claim.was, sidecar->own->history,
@@ -468,6 +485,8 @@ void
 claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms)
 {
     struct claim *claim = &sidecar->claim;
+    bool behind = !sidecar->copy_is_good ||
+                  strcmp(sidecar->leader, sidecar->own->follows) != 0;
     struct slot_set set;
     uint16_t from;
 
@@ -482,6 +501,7 @@ claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms)
     begin_claim(sidecar, sidecar->own->follows);
     enter_claim(sidecar, &set);
     claim->hand_off = true;
+    claim->behind = behind;
     from = sidecar_peer_of(sidecar, claim->source);
     slot_set_foreach (&set, slot) {
         uint64_t raised = sidecar_raised_of(sidecar, slot);
@@ -537,19 +557,6 @@ pick(struct sidecar *sidecar, uint64_t now_ms)
         enter(sidecar, CLAIM_ASKS, now_ms);
         ask_source(sidecar, SIDECAR_ASK_FENCE_EMPTY);
     }
-}
-
-/* Returns whether our log has the source's history and has reached the position
- * where the source stopped. */
-static bool
-has_drained(const struct sidecar *sidecar)
-{
-    char history[HISTORY_ID_CHARS + 1];
-    uint64_t position;
-
-    sidecar->hooks.where(sidecar->hooks.ctx, history, &position);
-    return strcmp(history, sidecar->claim.history) == 0 &&
-           position >= sidecar->claim.position;
 }
 
 /* Returns whether our copy is complete, or we have waited for long enough. If

@@ -111,6 +111,7 @@ struct claim {
     enum claim_state state;
     bool hand_off;  /* our node was promoted: the source is the daemon that we
                        followed */
+    bool behind;    /* hand_off: our copy was not up to date when it began */
     bool surveyed;  /* as in struct sidecar_ask */
     bool chosen;    /* an operator has chosen the source */
     uint64_t known; /* as in struct sidecar_ask */

@@ -529,6 +529,72 @@ TEST(a_replica_waits_for_the_lease_of_a_silent_leader)
     rig_fini(&rig);
 }
 
+static bool
+is_asked(const struct rig *rig, const char *node,
+         enum sidecar_question question)
+{
+    for (size_t i = 0; i < rig->asks; i++) {
+        if (rig->ask[i].question == question &&
+            strcmp(rig->ask[i].node, node) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* R's node was a replica of B's for a while, and C has more of A's log. */
+#define R_OF_B                                                                 \
+    RIG_A " 10.0.0.1:7000@17000 master - 0 0 1 connected 0-5460\n" RIG_B       \
+          " 10.0.0.2:7001@17001 master - 0 1 4 connected\n" RIG_C              \
+          " 10.0.0.3:7002@17002 slave " RIG_A " 0 1 1 connected\n" RIG_R       \
+          " 10.0.0.4:7003@17003 myself,slave " RIG_B " 0 1 4 connected\n"
+#define R_IN_PLACE_OF_A                                                        \
+    RIG_A " 10.0.0.1:7000@17000 slave " RIG_R " 0 0 9 connected\n" RIG_B       \
+          " 10.0.0.2:7001@17001 master - 0 1 4 connected\n" RIG_C              \
+          " 10.0.0.3:7002@17002 slave " RIG_R " 0 1 9 connected\n" RIG_R       \
+          " 10.0.0.4:7003@17003 myself,master - 0 1 9 connected 0-5460\n"
+
+TEST(a_copy_that_was_left_behind_gives_way_to_a_longer_one)
+{
+    const struct sidecar_answer silent = { .kind = SIDECAR_SILENT,
+                                           .reason = "it is silent" };
+    static const enum sidecar_question asked[] = { SIDECAR_ASK_HAND_OFF,
+                                                   SIDECAR_ASK_FENCE_EMPTY };
+    struct holdings *of_a = mem_zalloc(sizeof(*of_a));
+    struct holdings *of_c = mem_zalloc(sizeof(*of_c));
+    struct rig rig;
+
+    copy_all(&rig, of_a);
+    (void)snprintf(of_a->node, sizeof(of_a->node), "%s", RIG_A);
+    memcpy(of_c->held, of_a->held, sizeof(of_c->held));
+    for (unsigned slot = 0; slot < 8; slot++) {
+        of_c->copied[slot] = 61;
+    }
+    rig_poll(&rig, R_OF_B);
+    for (int round = 0; round < 4; round++) {
+        rig_tick(&rig, 1200);
+        rig_answer_survey(&rig, RIG_A, of_a, NULL);
+    }
+    assert_int_equal(rig.follows, 1);
+    rig_poll(&rig, R_IN_PLACE_OF_A);
+    for (int round = 0; round < 60; round++) {
+        for (int i = 0; i < 2; i++) {
+            if (is_asked(&rig, RIG_A, asked[i])) {
+                rig_answer(&rig, RIG_A, asked[i], &silent);
+            }
+        }
+        rig_tick(&rig, 50);
+        rig_answer_survey(&rig, RIG_C, of_c, RIG_A);
+        assert_int_not_equal(rig.state[0], SLOT_SERVED);
+    }
+    assert_int_equal(rig.follows, -1);
+    assert_int_equal(rig.kept.copied[0], 51);
+    assert_true(is_asked(&rig, RIG_C, SIDECAR_ASK_FENCE_EMPTY));
+    mem_free(of_a);
+    mem_free(of_c);
+    rig_fini(&rig);
+}
+
 /* A held two slots that R's node does not own. What others have of A's log may
  * be longer than the copy here. */
 TEST(what_a_promoted_replica_does_not_own_stays_a_copy)

@@ -432,11 +432,11 @@ refuse_to_let_go(const struct sidecar *sidecar, unsigned slot)
     if (slot_set_has(&sidecar->owned, slot)) {
         return "is owned by the node beside this server";
     }
-    if (sidecar->own->held[slot] == 0) {
-        return "is not held here";
-    }
     if (slot_set_has(&sidecar->waiting, slot)) {
         return NULL;
+    }
+    if (sidecar->own->held[slot] == 0) {
+        return "is not held here";
     }
     if (sidecar->role != SIDECAR_LEADS) {
         return "is a copy: say it to this server's primary";

@@ -223,15 +223,16 @@ struct sidecar {
     bool behind;       /* a replica has newer data than this server */
     bool copy_is_good; /* a replica's holdings are its leader's */
     uint64_t copy_at;  /* position of own->history when we took these over */
-    bool waits_empty;  /* `waiting` has no keys */
+    bool waits_empty;  /* what is held of `waiting` has no keys */
     enum sidecar_role role;
     char leader[TOPOLOGY_ID_LEN + 1]; /* for the role FOLLOWS */
     /* We should follow another daemon, and do not yet: */
-    uint64_t waits_ms;       /* since when; 0: we need not */
-    struct slot_set waiting; /* the slots for which we wait */
-    uint64_t waits_round;    /* a later survey must say that they may go */
-    uint64_t keys_round;     /* the survey for which waits_empty is valid */
-    uint64_t said_ms;        /* when the log said so */
+    uint64_t waits_ms;          /* since when; 0: we need not */
+    struct slot_set waiting;    /* the slots for which we wait */
+    struct slot_set left_alone; /* those of them that nobody holds */
+    uint64_t waits_round;       /* a later survey must say that they may go */
+    uint64_t keys_round;        /* the survey for which these two are valid */
+    uint64_t said_ms;           /* when the log said so */
     /* The history of a full synchronization that wanted to replace the data
      * here; a later survey must say that the leader has that data. */
     char offered[HISTORY_ID_CHARS + 1];

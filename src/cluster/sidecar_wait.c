@@ -64,10 +64,45 @@ say_waiting(const struct sidecar *sidecar, const char *leader, uint64_t now_ms)
              (unsigned long long)((now_ms - sidecar->waits_ms) / 1000), leader);
 }
 
-/* Collects the slots that we hold and no other server has taken. Looks for
- * their keys once per survey. If they have no keys, they still count for some
- * time (empty_ms): if nobody held them, they would count as missing, so their
- * owners' daemons get the time to take them. */
+/* Returns the slots whose newest data no daemon holds, and of which keys are
+ * here. A start that finds other data than the file names holds nothing, but
+ * what it finds may be all that there is: an operator decides, by FORCE-SERVE
+ * at the owner or LET-GO here. */
+static struct slot_set
+find_left_alone(const struct sidecar *sidecar)
+{
+    const struct sidecar_hooks *hooks = &sidecar->hooks;
+    struct slot_set set = { { 0 } };
+    struct slot_set empty = { { 0 } };
+
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        const struct sidecar_holder *holder = &sidecar->survey.found[slot];
+
+        if (sidecar->own->held[slot] == 0 &&
+            holder->epoch < sidecar->own->known[slot] && !holder->claimed) {
+            slot_set_add(&set, slot);
+        }
+    }
+    if (!hooks->has_keys(hooks->ctx, &set)) {
+        return empty;
+    }
+    slot_set_foreach (&set, slot) {
+        struct slot_set one = { { 0 } };
+
+        slot_set_add(&one, slot);
+        if (!hooks->has_keys(hooks->ctx, &one)) {
+            slot_set_add(&empty, slot);
+        }
+    }
+    slot_set_subtract(&set, &empty);
+    return set;
+}
+
+/* Collects the slots that are held here and not taken over, and those that
+ * nobody holds. Looks for their keys once per survey. If the former have no
+ * keys, they still count for some time (empty_ms): if nobody held them, they
+ * would count as missing, so their owners' daemons get the time to take them.
+ */
 static void
 collect(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
 {
@@ -79,16 +114,19 @@ collect(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
             slot_set_add(&set, slot);
         }
     }
-    if (!slot_set_is_empty(&set) &&
-        sidecar->keys_round != sidecar->survey.rounds) {
+    if (sidecar->keys_round != sidecar->survey.rounds) {
         sidecar->keys_round = sidecar->survey.rounds;
-        sidecar->waits_empty =
-            !sidecar->hooks.has_keys(sidecar->hooks.ctx, &set);
+        sidecar->left_alone = find_left_alone(sidecar);
+        if (!slot_set_is_empty(&set)) {
+            sidecar->waits_empty =
+                !sidecar->hooks.has_keys(sidecar->hooks.ctx, &set);
+        }
     }
     if (sidecar->waits_empty &&
         now_ms - sidecar->waits_ms >= sidecar->options.empty_ms) {
         memset(&set, 0, sizeof(set));
     }
+    slot_set_unite(&set, &sidecar->left_alone);
     sidecar->changed |= !slot_set_equal(&sidecar->waiting, &set);
     sidecar->waiting = set;
 }
@@ -145,7 +183,9 @@ bool
 sidecar_wait_may_copy(struct sidecar *sidecar, const char *history,
                       uint64_t now_ms)
 {
-    if (holds_nothing(sidecar)) {
+    const struct slot_set alone = find_left_alone(sidecar);
+
+    if (holds_nothing(sidecar) && slot_set_is_empty(&alone)) {
         return true;
     }
     if (sidecar->topology == NULL || sidecar->role != SIDECAR_FOLLOWS) {

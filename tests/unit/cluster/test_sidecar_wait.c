@@ -6,6 +6,7 @@
 
 #include "../test.h"
 #include "base/mem.h"
+#include "cluster/sidecar_give.h"
 #include "cluster/sidecar_state.h"
 #include "sidecar_rig.h"
 
@@ -110,6 +111,33 @@ TEST(slots_without_keys_hold_nobody_back_for_long)
     assert_true(follows_b(&rig));
     rig_fini(&rig);
     mem_free(file);
+}
+
+/* The file of a server without a journal does not name a slot that was claimed
+ * in the moments before a kill, but the snapshot may have its data. */
+TEST(data_that_nobody_holds_waits_for_an_operator)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct holdings *of_b = held_by_b(9);
+    struct slot_set exported;
+    char reason[128] = "";
+    struct rig rig;
+
+    file->held[7] = 0;
+    file->known[7] = 8;
+    of_b->held[7] = 6; /* older data */
+    begin(&rig, file);
+    answer(&rig, of_b);
+    assert_false(follows_b(&rig));
+    assert_int_equal(slot_set_count(&rig.sidecar->waiting), 1);
+    assert_true(sidecar_give_let_go(rig.sidecar, &rig.sidecar->waiting,
+                                    &exported, reason, sizeof(reason)));
+    of_b->held[7] = 10; /* FORCE-SERVE there */
+    answer(&rig, of_b);
+    assert_true(follows_b(&rig));
+    rig_fini(&rig);
+    mem_free(file);
+    mem_free(of_b);
 }
 
 TEST(a_copy_waits_too)

@@ -518,8 +518,26 @@ say_force(int index, unsigned slot, bool fallen)
     candidates_free(all);
 }
 
+/* Returns whether no daemon holds the slot any more though its data may be on
+ * some: a directory was removed, or a server without a journal was killed. */
+static bool
+is_held_by_nobody(unsigned slot)
+{
+    bool excused = false;
+
+    for (int i = 0; i < SIM_NODES; i++) {
+        const struct sim_daemon *d = &sim.daemon[i];
+
+        if (d->up && d->sidecar->own->held[sim_slot(slot)] != 0) {
+            return false;
+        }
+        excused |= d->emptied_ms != 0 || !d->disk.journals;
+    }
+    return excused;
+}
+
 /* Daemons then serve what they, or others that answer, have. healed: only of
- * slots that had nothing, or nothing any more. */
+ * slots that had nothing, or nothing any more, or that nobody holds. */
 static void
 force_serve(bool healed)
 {
@@ -530,7 +548,7 @@ force_serve(bool healed)
             bool fallen = slot_set_has(&d->sidecar->fallen, sim_slot(slot));
 
             if (d->state[slot] == SLOT_MISSING &&
-                (!healed || fallen ||
+                (!healed || fallen || is_held_by_nobody(slot) ||
                  (sim.truth[slot] & ~sim.lost[slot]) == 0)) {
                 say_force(i, slot, fallen);
             }

@@ -617,7 +617,8 @@ PARTS   := bloomery.conf.5:options:$(SERVER)~--print=man \
 MARK       = \(\.\\"\|<!--\)
 FILL_PART  = $(subst ~, ,$3) > build/part.mdoc && sed -i -e '/^$(MARK) begin $2/,/^$(MARK) end $2/{//!d}' \
 	-e '/^$(MARK) begin $2/r build/part.mdoc' packaging/man/$1
-CHECK_PART = $(subst ~, ,$3) | diff - <(sed -n '/^$(MARK) begin $2/,/^$(MARK) end $2/{//!p}' packaging/man/$1)
+CHECK_PART = $(subst ~, ,$3) | diff - <(sed -n '/^$(MARK) begin $2/,/^$(MARK) end $2/{//!p}' packaging/man/$1) || $(STALE)
+STALE      = { echo "docs-check: make docs writes what differs"; false; }
 each_part  = $(foreach p,$(PARTS),$(call $1,$(word 1,$(subst :, ,$p)),$(word 2,$(subst :, ,$p)),$(word 3,$(subst :, ,$p)))$(NEWLINE)	)
 
 docs: $(SERVER) ## Generate conf/bloomery.conf and the lists of the pages
@@ -625,7 +626,7 @@ docs: $(SERVER) ## Generate conf/bloomery.conf and the lists of the pages
 	$(call each_part,FILL_PART)
 
 docs-check: $(SERVER)
-	$(SERVER) --print=options | diff conf/bloomery.conf -
+	$(SERVER) --print=options | diff conf/bloomery.conf - || $(STALE)
 	$(call each_part,CHECK_PART)
 	mandoc -T lint -W warning packaging/man/*.[13578]
 

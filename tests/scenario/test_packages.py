@@ -40,7 +40,8 @@ def test_the_version_is_the_same_everywhere():
     built = re.fullmatch(r'#define BLOOMERY_VERSION "(\S+)"\n', stamp).group(1)
     assert re.fullmatch(re.escape(VERSION) + r"(\+\d+\.g[0-9a-f]{7})?", built)
     for words in ([], ["/nowhere.conf"], ["-"]):
-        assert server(*words, "--version")[1].splitlines()[0] == "bloomery-server " + built
+        assert server(*words, "--version")[1].splitlines()[0] == "bloomery-server " + built, \
+            "the server is older than build/include: run make"
         assert server(*words, "--help")[1].startswith("Usage: bloomery-server ")
     changes = (TOP / "CHANGELOG.md").read_text()
     first = re.search(r"^## (\S+) \((\d{4}-\d\d-\d\d|unreleased)\)$", changes, re.M)

@@ -494,6 +494,7 @@ sidecar_give_gone(struct sidecar *sidecar, const struct slot_set *set,
 {
     forget_slots(sidecar, set, now_ms);
     slot_set_subtract(&sidecar->waiting, set);
+    slot_set_subtract(&sidecar->left_alone, set);
     log_warn("cluster.sidecar", "an operator has let slots go", "slots=%u",
              slot_set_count(set));
 }

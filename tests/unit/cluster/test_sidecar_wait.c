@@ -140,6 +140,28 @@ TEST(data_that_nobody_holds_waits_for_an_operator)
     mem_free(of_b);
 }
 
+TEST(data_that_nobody_holds_goes_when_an_operator_says_so)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct holdings *of_b = held_by_b(9);
+    struct slot_set seven = { { 0 } };
+    struct rig rig;
+
+    slot_set_add(&seven, 7);
+    file->held[7] = 0;
+    file->known[7] = 8;
+    of_b->held[7] = 0;
+    begin(&rig, file);
+    answer(&rig, of_b);
+    assert_false(follows_b(&rig));
+    sidecar_give_gone(rig.sidecar, &seven, rig.now_ms);
+    answer(&rig, of_b);
+    assert_true(follows_b(&rig));
+    rig_fini(&rig);
+    mem_free(file);
+    mem_free(of_b);
+}
+
 TEST(a_copy_waits_too)
 {
     struct holdings *file = rig_file(RIG_A, 1);

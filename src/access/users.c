@@ -196,6 +196,13 @@ users_follow_password(struct users *users, struct slice requirepass)
     OPENSSL_cleanse(digest, sizeof(digest));
 }
 
+bool
+users_ignore_password(const struct users *users)
+{
+    return users->is_required &&
+           !user_rules_fit(&users->standard->rules, users->required);
+}
+
 /* ---- in order ------------------------------------------------------------ */
 
 struct gathering {

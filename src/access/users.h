@@ -62,6 +62,10 @@ bool users_delete(struct users *users, struct slice name);
  * the last call. */
 void users_follow_password(struct users *users, struct slice requirepass);
 
+/* Returns whether requirepass is set but no password of the default user, which
+ * a file of users has changed since. */
+bool users_ignore_password(const struct users *users);
+
 /* Returns all users in the order of their names; to be freed with mem_free.
  * NULL without memory. */
 struct user **users_sorted(const struct users *users, size_t *ret_count);

@@ -4,6 +4,7 @@
 #include "access/peer_names.h"
 #include "access/table.h"
 #include "access/users_file.h"
+#include "base/log.h"
 #include "conf/conf_file.h"
 
 #include <string.h>
@@ -34,6 +35,17 @@ check_forbidden(const struct conf *conf, struct buf *ret_reason)
     return true;
 }
 
+static void
+warn_of_password(const struct users *users, const char *path)
+{
+    if (users_ignore_password(users)) {
+        log_warn("server", "requirepass has no effect",
+                 "aclfile=\"%s\" next=\"the file has the user default: ACL "
+                 "SETUSER default resetpass '>password', then ACL SAVE\"",
+                 path);
+    }
+}
+
 bool
 own_users_read(struct users *users, const struct conf *conf,
                struct buf *ret_reason)
@@ -51,6 +63,7 @@ own_users_read(struct users *users, const struct conf *conf,
         done = users_file_read(users, path, buf_slice(&text), &draft, &errors);
         if (done) {
             users_take(users, &draft);
+            warn_of_password(users, path);
         } else {
             buf_append_slice(ret_reason, slice_lit("aclfile: "));
             buf_append_slice(ret_reason, buf_slice(&errors));

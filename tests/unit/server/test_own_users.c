@@ -23,6 +23,18 @@ set(struct conf *conf, const char *name, const char *value)
     }
 }
 
+/* Makes a file of users at the path, a template of mkstemp. */
+static void
+name_file(struct conf *conf, char *path, const char *text)
+{
+    int fd = mkstemp(path);
+
+    assert_true(fd >= 0);
+    assert_int_equal(strlen(text), write(fd, text, strlen(text)));
+    assert_int_equal(0, close(fd));
+    set(conf, "aclfile", path);
+}
+
 /* Reads a file of this text, NULL for no file; expects this reason, "": none.
  */
 static void
@@ -32,18 +44,13 @@ expect_read(const char *text, const char *disabled, const char *wanted)
     struct buf reason = { 0 };
     struct users *users;
     struct conf conf;
-    int fd;
     bool good;
 
     command_table_init(command_rows);
     conf_init(&conf);
     set(&conf, "disabled-commands", disabled);
     if (text != NULL) {
-        fd = mkstemp(path);
-        assert_true(fd >= 0);
-        assert_int_equal(strlen(text), write(fd, text, strlen(text)));
-        assert_int_equal(0, close(fd));
-        set(&conf, "aclfile", path);
+        name_file(&conf, path, text);
     }
     users = users_new();
     good = own_users_read(users, &conf, &reason);
@@ -70,6 +77,36 @@ TEST(a_file_has_users_or_a_reason)
     expect_read("user a on +nosuch\n", "", "aclfile: ");
     expect_read("group a\n", "", "aclfile: ");
     expect_read("user a on\nuser a off\n", "", "aclfile: ");
+}
+
+static bool
+ignores_requirepass(const char *text)
+{
+    char path[] = "/tmp/own-users-XXXXXX";
+    struct buf reason = { 0 };
+    struct users *users = users_new();
+    struct conf conf;
+    bool ignored;
+
+    command_table_init(command_rows);
+    conf_init(&conf);
+    set(&conf, "requirepass", "p");
+    name_file(&conf, path, text);
+    assert_true(own_users_read(users, &conf, &reason));
+    ignored = users_ignore_password(users);
+    users_free(users);
+    buf_free(&reason);
+    conf_fini(&conf);
+    assert_int_equal(0, unlink(path));
+    return ignored;
+}
+
+TEST(a_default_user_in_the_file_makes_requirepass_void)
+{
+    assert_false(ignores_requirepass("user a on >q ~* +@all\n"));
+    assert_false(ignores_requirepass("user default on >p ~* +@all\n"));
+    assert_true(ignores_requirepass("user default on >q ~* +@all\n"));
+    assert_true(ignores_requirepass("user default on nopass ~* +@all\n"));
 }
 
 TEST(commands_that_are_disabled_must_exist)

@@ -177,6 +177,9 @@ sidecar_force(struct sidecar *sidecar, const struct slot_set *set,
     }
     slot_set_foreach (set, slot) {
         sidecar->slots[slot].forced = true;
+        sidecar->slots[slot].forced_found =
+            sidecar->survey.complete &&
+            sidecar->survey.found[slot].epoch >= sidecar->own->known[slot];
         sidecar->slots[slot].wanted_round =
             sidecar->survey.rounds + (sidecar->survey.open > 0);
         sidecar->slots[slot].forced_from =

@@ -83,7 +83,7 @@ sidecar_enter(struct sidecar *sidecar, unsigned slot, enum slot_phase phase)
     put(&sidecar->served, slot, phase == PHASE_SERVED || phase == PHASE_SPOKEN);
     if (!owned || phase == PHASE_SERVED) {
         slot_set_remove(&sidecar->fallen, slot);
-        at->forced = false;
+        at->forced = at->forced_found = false;
     }
     sidecar->entered[before][phase]++;
 }

@@ -165,6 +165,8 @@ struct sidecar_slot {
     bool surveyed; /* a survey has found the source */
     bool forced; /* an operator has ordered: if missing, serve the data that can
                     be found */
+    bool forced_found; /* the last survey had found this data then: if its
+                          server falls silent, the slot is missing again */
     bool fenced; /* it was fenced (rule 3); `known` may not show it, if the
                     fence had the epoch at which we hold the slot */
     bool source_serves; /* in FOUND: the source serves clients that we redirect

@@ -20,7 +20,8 @@ struct scene {
     bool patient;    /* the slot is wanted for long */
     bool unsurveyed; /* no round has ended since */
     bool fenced, forced;
-    bool of_source; /* the owner before is known */
+    bool forced_found; /* when all daemons answered, and one had the data */
+    bool of_source;    /* the owner before is known */
 };
 
 static void
@@ -44,6 +45,7 @@ check_scene(struct rig *rig, const struct scene *scene)
     slot->fenced = scene->fenced;
     slot->fenced_ms = scene->fenced ? now_ms : 0;
     slot->forced = scene->forced;
+    slot->forced_found = scene->forced_found;
     slot->forced_from = PEER_NONE;
     slot->source = scene->of_source ? b : PEER_NONE;
     slot->surveyed = false;
@@ -137,6 +139,8 @@ TEST(what_a_silent_daemon_may_have_is_missing)
         /* An operator has said to take what there is, after a lease. */
         { WANT_WAITS, .silent = true, .forced = true },
         { WANT_KEEP, .silent = true, .forced = true, .patient = true },
+        { WANT_MISSING, .silent = true, .forced = true, .forced_found = true,
+          .patient = true },
         /* The best that is there, but the silent one may still serve. */
         { WANT_WAITS, .known = OURS, .found = { .epoch = OURS, .known = OURS },
           .silent = true },

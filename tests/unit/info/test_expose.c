@@ -52,8 +52,8 @@ TEST(gauges_have_labels_and_seconds)
     expect(&text, "# HELP bloomery_a_seconds T.\n"
                   "# TYPE bloomery_a_seconds gauge\n"
                   "bloomery_a_seconds{x=\"1\"} 0.000001500\n"
-                  "bloomery_a_seconds{x=\"2\",y=\"q\\\"b\\\\n\\\\x0a\\\\xff\"} "
-                  "61.000000000\n"
+                  "bloomery_a_seconds{x=\"2\",y=\"q\\\"b\\\\\\\\n\\\\x0a\\\\xff"
+                  "\"} 61.000000000\n"
                   "# HELP bloomery_b T.\n"
                   "# TYPE bloomery_b gauge\n"
                   "bloomery_b 1\n");

@@ -9,6 +9,8 @@
 
 #include <stdio.h>
 
+enum { LOOKS_MAX = 64 };
+
 /* Returns whether our data is a copy of the data of the owner's daemon. */
 static bool
 is_copy_of(const struct sidecar *sidecar, uint16_t owner)
@@ -67,7 +69,8 @@ say_waiting(const struct sidecar *sidecar, const char *leader, uint64_t now_ms)
 /* Returns the slots whose newest data no daemon holds, and of which keys are
  * here. A start that finds other data than the file names holds nothing, but
  * what it finds may be all that there is: an operator decides, by FORCE-SERVE
- * at the owner or LET-GO here. */
+ * at the owner or LET-GO here. Of many slots, some may have no keys: to look
+ * for those of each would take long. */
 static struct slot_set
 find_left_alone(const struct sidecar *sidecar)
 {
@@ -86,6 +89,9 @@ find_left_alone(const struct sidecar *sidecar)
     }
     if (!hooks->has_keys(hooks->ctx, &set)) {
         return empty;
+    }
+    if (slot_set_count(&set) > LOOKS_MAX) {
+        return set;
     }
     slot_set_foreach (&set, slot) {
         struct slot_set one = { { 0 } };

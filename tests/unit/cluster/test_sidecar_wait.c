@@ -162,6 +162,24 @@ TEST(data_that_nobody_holds_goes_when_an_operator_says_so)
     mem_free(of_b);
 }
 
+/* A search of each would take long. */
+TEST(of_many_slots_that_nobody_holds_all_wait_for_those_with_keys)
+{
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct rig rig;
+
+    memset(file->held, 0, sizeof(file->held));
+    begin(&rig, file);
+    answer(&rig, NULL);
+    assert_false(follows_b(&rig));
+    assert_int_equal(slot_set_count(&rig.sidecar->waiting), 5461);
+    memset(&rig.leftover, 0, sizeof(rig.leftover));
+    answer(&rig, NULL);
+    assert_true(follows_b(&rig));
+    rig_fini(&rig);
+    mem_free(file);
+}
+
 TEST(a_copy_waits_too)
 {
     struct holdings *file = rig_file(RIG_A, 1);

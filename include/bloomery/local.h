@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Copies of the filters of a Bloomery server in a program, which stay fresh
- * (libbloomery-local): it asks without a round trip. The promise:
+ * A program keeps fresh copies of filters of a Bloomery server, and looks up
+ * items in them without a round trip (libbloomery-local). The promise:
  *
  *   when the copy says absent, the server that it subscribes to would have said
  *   so too, at some moment of the last max_stale_ms before the call.
  *
- * "Present" may be older, so a deleted item is found for a while. What that
- * server never had or lost (a replica's lag, a failover, a partition),
- * BF.EXISTS there does not find either. When the copy cannot know, it says
+ * "Present" may be older, so a deleted item is found for a while. If the server
+ * never got an item, or has lost it (a replica's lag, a failover, a partition),
+ * BF.EXISTS does not find it either. When the copy cannot know, it says
  * unknown.
  *
  *     struct bloomery_local_options options = {
@@ -26,17 +26,18 @@
  *
  * Any thread may ask at any time: nothing is locked, and nobody waits. One
  * thread for each server, with all signals blocked, keeps the copies. The
- * library never writes a log, and never ends the program: missing memory is an
- * error as others are. No text that it returns has a password. After fork() the
- * child's copies say unknown; the child opens its own.
+ * library never writes a log, and never ends the program: a lack of memory is
+ * an error like others. No text that it returns has a password. After fork()
+ * the child's copies say unknown; the child opens its own.
  *
  * Compile and link with what `pkg-config --cflags --libs libbloomery-local`
  * prints. A program that was linked with this version works with every later
  * libbloomery-local.so.1. Structs begin with struct_size, which the caller sets
- * to the sizeof of the struct, so that they may get more members: what the
- * caller does not have counts as 0; what the library does not know must be 0 in
- * options, and is set to 0 in a status. A status whose struct_size is less than
- * in version 1 is a mistake of the program, which is aborted.
+ * to the sizeof of the struct, so that later versions can add members. A member
+ * that the caller does not have counts as 0. A member that the library does not
+ * know must be 0 in options, and is set to 0 in a status. A status whose
+ * struct_size is less than in version 1 is a mistake of the program, which is
+ * aborted.
  */
 #ifndef BLOOMERY_LOCAL_H
 #define BLOOMERY_LOCAL_H
@@ -64,13 +65,14 @@ enum bloomery_local_code {
     BLOOMERY_LOCAL_OK = 0,
     BLOOMERY_LOCAL_INVALID, /* an option, or the URL, is wrong */
     BLOOMERY_LOCAL_NOMEM,
-    BLOOMERY_LOCAL_THREAD,  /* the system allows no thread or descriptor more */
+    BLOOMERY_LOCAL_THREAD,  /* the system has no thread or descriptor left */
     BLOOMERY_LOCAL_CONNECT, /* no connection, or it ended */
     BLOOMERY_LOCAL_TLS,     /* the certificates, or the handshake */
     BLOOMERY_LOCAL_REFUSED, /* the server replied with an error */
     BLOOMERY_LOCAL_FOREIGN, /* the server has no BF.SUBSCRIBE, or what it says
                                cannot be understood */
-    BLOOMERY_LOCAL_REPLICA, /* the server is a replica, and may not be one */
+    BLOOMERY_LOCAL_REPLICA, /* the server is a replica, without the flag
+                               BLOOMERY_LOCAL_REPLICA_ALLOWED */
     BLOOMERY_LOCAL_LIMIT,   /* the filter has more than max_bytes */
     BLOOMERY_LOCAL_LATE,    /* it was not loaded in timeout_ms */
     BLOOMERY_LOCAL_CLOSED
@@ -81,9 +83,9 @@ enum bloomery_local_state {
     BLOOMERY_LOCAL_NONE,   /* not loaded: unknown */
     BLOOMERY_LOCAL_FRESH,  /* present and absent */
     BLOOMERY_LOCAL_STALE,  /* present and unknown */
-    BLOOMERY_LOCAL_MISSING /* the key does not exist: unknown, or absent as
-                              long as that is known, with
-                              BLOOMERY_LOCAL_MISSING_IS_ABSENT */
+    BLOOMERY_LOCAL_MISSING /* the key does not exist: unknown. With
+                              BLOOMERY_LOCAL_MISSING_IS_ABSENT: absent, as long
+                              as it is certain that the key does not exist */
 };
 
 enum bloomery_local_event {
@@ -99,7 +101,7 @@ enum bloomery_local_event {
 enum {
     BLOOMERY_LOCAL_NO_WAIT = 1, /* open returns at once; the copy says unknown
                                    until it is loaded */
-    BLOOMERY_LOCAL_REPLICA_ALLOWED = 2,  /* the server may be, or become, one */
+    BLOOMERY_LOCAL_REPLICA_ALLOWED = 2,  /* the server may be a replica */
     BLOOMERY_LOCAL_MISSING_IS_ABSENT = 4 /* a key that does not exist counts as
                                             an empty filter */
 };
@@ -107,31 +109,34 @@ enum {
 struct bloomery_local_options {
     size_t struct_size; /* sizeof(struct bloomery_local_options) */
     /* redis://[[user]:password@]host[:port][/database], rediss:// with TLS, or
-     * unix://[[user]:password@]/path/of/socket[?db=database]. The port is 7379,
-     * the database 0. Special characters are written as %XX.
+     * unix://[[user]:password@]/path/of/socket[?db=database]. The default port
+     * is 7379, the default database 0. Special characters are written as %XX.
      * redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/name
      * [/database], in one piece, or rediss+sentinel: the server is the primary
-     * that Sentinels name, and is left when they name another. Their port is
-     * 26379; one that wants a login gets this one. */
+     * that Sentinels name; when they name another one, the library connects to
+     * that. The default port of Sentinels is 26379. A Sentinel that wants a
+     * login gets the user and the password of the server. */
     const char *url;
     const void *key; /* a text, or key_bytes bytes if that is not 0 */
     size_t key_bytes;
     uint32_t flags;
     uint32_t max_stale_ms; /* 0: 1000; at least 100 */
     uint32_t timeout_ms;   /* of bloomery_local_open(); 0: 30000 */
-    uint32_t refresh_ms;   /* the copy is loaded again so long after the first
+    uint32_t refresh_ms;   /* the copy is loaded again this long after the first
                               deletion, or when a tenth of its items was
                               deleted; 0: 60000 */
-    uint64_t max_bytes;    /* of the filter; 0: no limit. A load needs it twice,
-                              as long as there is an older copy */
-    /* They override those of the URL; NULL: as there. */
+    uint64_t max_bytes;    /* the largest filter that is loaded; 0: no limit.
+                              While a new copy replaces an old one, both are in
+                              memory */
+    /* Override the user and the password of the URL; NULL: those of the URL. */
     const char *user, *password;
     /* Files in PEM form, for rediss. Without ca_file the system's certificates
-     * are trusted. cert_file and key_file: the own certificate, or NULL. */
+     * are trusted. cert_file and key_file: the program's own certificate and
+     * its key, or NULL. */
     const char *ca_file, *cert_file, *key_file;
     /* Is called in the library's thread, and should soon return. It may ask the
      * copy and its status, but must not open, close or free one. TEXT is valid
-     * until it returns. NULL: nobody is told. */
+     * until it returns. NULL: no events are reported. */
     void (*on_event)(void *context, enum bloomery_local_event event,
                      const char *text);
     void *context;
@@ -144,8 +149,8 @@ struct bloomery_local_status {
     uint32_t state;       /* enum bloomery_local_state */
     uint32_t error;       /* enum bloomery_local_code: the last error; OK: none
                              since the last load */
-    uint64_t age_ms;      /* since the moment for which "absent" is proved, with
-                             a copy; else 0 */
+    uint64_t age_ms;      /* time since the latest moment for which "absent" is
+                             proved; 0 without a copy */
     uint64_t loads;       /* complete ones, so far */
     uint64_t connections; /* so far */
     uint64_t items, capacity, layers, size_bytes; /* of the copy */
@@ -193,11 +198,11 @@ void bloomery_local_status(struct bloomery_local *local,
                            struct bloomery_local_status *ret_status);
 
 /* Ends the copy and gives its memory back, while others may ask: they are
- * answered unknown from now on. A second time it does nothing. */
+ * answered unknown from now on. A second call does nothing. */
 void bloomery_local_close(struct bloomery_local *local);
 
-/* Closes the copy, and frees the rest, when nobody asks any more. NULL is
- * fine. */
+/* Closes the copy, and frees the rest. Call it when no thread uses the copy any
+ * more. NULL is fine. */
 void bloomery_local_free(struct bloomery_local *local);
 
 /* Returns an English text of a code, for messages. */

@@ -28,8 +28,10 @@
  *     to it.
  *   - A frame that is not understood is taken for `changed`.
  *
- * Deletions leave a copy true, since "present" may be older; it is loaded again
- * when they are many or old. It never aborts on what a server says. One thread.
+ * A deletion does not break the promise, which is about absent items only: the
+ * copy goes on to say "present". It is loaded again after many deletions, or
+ * some time after the first one. It never aborts on what a server says. One
+ * thread.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The primary that Sentinels name. One Sentinel is asked every second. The next
- * one is asked when it does not answer, knows no primary, or has named a
- * useless server. It belongs to a thread that polls, and waits for nothing but
- * the lookup of a name.
+ * Finds the primary that Sentinels name. It asks one Sentinel every second, and
+ * turns to the next one when that Sentinel does not answer, knows no primary,
+ * or has named a useless server. A struct local_sentinel belongs to a thread
+ * that polls; its functions block only while a name is looked up.
  */
 #pragma once
 

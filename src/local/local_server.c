@@ -30,7 +30,8 @@ struct local_server {
                                        Sentinels */
     int wake_fd;
     struct local_server *next; /* in the registry */
-    /* The thread changes these fields under the registry's mutex. */
+    /* Guarded by the registry's mutex: the threads that open copies add
+     * members, and the server's thread removes them. */
     unsigned count;
     struct bloomery_local *members[LOCAL_SERVER_COPIES];
     unsigned begun; /* used by the thread: how many members it has begun */
@@ -38,7 +39,8 @@ struct local_server {
 
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static struct local_server *servers;
-static unsigned threads; /* may use OpenSSL; under the registry's mutex */
+/* Threads that may use OpenSSL. Guarded by the registry's mutex. */
+static unsigned threads;
 
 /* ---- once ---------------------------------------------------------------- */
 
@@ -115,8 +117,8 @@ begin(void)
 
 /* ---- the thread ---------------------------------------------------------- */
 
-/* Begins what has joined, and ends what is closed. False: nothing is left, and
- * the server is out of the registry. */
+/* Begins copies that have joined, and ends copies that are closed. False: no
+ * copy is left, and the server is out of the registry. */
 static bool
 look_at_members(struct local_server *server)
 {
@@ -154,7 +156,7 @@ look_at_members(struct local_server *server)
     return kept > 0;
 }
 
-/* Hears what a Sentinel has said meanwhile: a dial to a server that is gone may
+/* Reads what a Sentinel has sent meanwhile: a dial to a server that is gone may
  * have taken long, and the next one should go to another server. */
 static void
 hear_sentinel(struct local_server *server)

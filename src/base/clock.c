@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The only calls of clock_gettime.
+ * Reads the clocks for all other files. Only keyspace/sparse.c calls
+ * clock_gettime() itself, for a deadline.
  */
 #include "base/clock.h"
 
@@ -68,9 +69,10 @@ clock_wall_ms_at(uint64_t mono_ns)
     static _Thread_local uint64_t read_mono_ns, read_wall_ns;
 
     /* The parser may have spent some time since the caller read mono_ns, so
-     * both clocks are read here. In this order the sum may be late, but never
-     * early. If mono_ns is before read_mono_ns, the difference wraps around:
-     * both are read again, and the sum is still right. */
+     * both clocks are read here. The wall clock is read first, so the sum may
+     * be behind the real time, but is never ahead of it. If mono_ns is before
+     * read_mono_ns, the difference wraps around: both are read again, and the
+     * sum is still right. */
     if (mono_ns - read_mono_ns >= MS) {
         read_wall_ns = as_ns(read_clock(CLOCK_REALTIME));
         read_mono_ns = clock_mono_ns();

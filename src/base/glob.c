@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-enum { SEARCHED_AT_ONCE = 2 }; /* bytes of text a unit of work */
+/* Bytes of text that are searched per unit of work. */
+enum { SEARCHED_AT_ONCE = 2 };
 
 static char
 fold(char c, bool ignore_case)
@@ -99,7 +100,8 @@ skip_class(struct slice pattern, size_t at)
     return at < pattern.len ? at + 1 : at;
 }
 
-/* Returns the segment that begins at `at`, where there is no star. */
+/* Returns the segment from `at` up to the next star or the end. It is empty if
+ * there is a star at `at`. */
 static struct segment
 segment_at(struct slice pattern, size_t at)
 {

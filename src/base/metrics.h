@@ -20,7 +20,7 @@ enum metric {
 
 enum metric_kind { METRIC_COUNTER, METRIC_GAUGE };
 
-/* What the values are: things, bytes, microseconds or milliseconds. */
+/* The unit of the values: things, bytes, microseconds or milliseconds. */
 enum metric_unit {
     METRIC_IN_COUNT,
     METRIC_IN_BYTES,
@@ -72,7 +72,7 @@ int64_t metric_sum(enum metric metric);
 int64_t metric_sum_ever(enum metric metric);
 
 /* Resets all counters to zero, while other threads may count; gauges stay. One
- * thread at a time: call it under the world gate. */
+ * thread at a time: call it under the raised gate. */
 void metric_reset_counters(void);
 
 /* Releases the slot; its values stay in the sums. */

@@ -89,8 +89,9 @@ slice_fold(char c)
 /* Returns whether the bytes are this text, without regard to ASCII case. */
 bool slice_is_word(struct slice s, const char *text);
 
-/* Parse a strict decimal, as Redis does: an optional '-', no leading zeros, no
- * '+', no blanks, in range. On failure *ret_value is untouched. */
+/* Parse a strict decimal, as Redis does: an optional '-' (slice_to_i64 only),
+ * no leading zeros, no '+', no blanks, in range. On failure *ret_value is
+ * untouched. */
 bool slice_to_i64(struct slice s, int64_t *ret_value);
 bool slice_to_u64(struct slice s, uint64_t *ret_value);
 

@@ -15,9 +15,10 @@
  * stands for BLOOM_EXPANSION_ZERO. FINGERPRINT has the fingerprint of the
  * secret (core/keyed.h); a server without this secret refuses the effect.
  * STRIPES and LINES keep the shape that the filter was made with, whatever
- * exp() this machine has. INCARNATION is the number of the name's life. A
- * replayed creation replaces a key that is there: the original key had expired,
- * and a replay ignores the clock.
+ * exp() this machine has. INCARNATION is a random number that tells this key
+ * from earlier and later keys of the same name. A replayed creation replaces a
+ * key that is there: the original key had expired, and a replay ignores the
+ * clock.
  *
  * Effects have one grammar, valkey-bloom's, in both dialects. What a client
  * said in words that this grammar does not have becomes a BF.MADD or the
@@ -177,11 +178,12 @@ MUST_CHECK enum err bloom_make_check_layout(struct request *req,
 
 /* Creates the key, which must be missing unless the request replays a log, with
  * its time to live, and begins an effect with space for the items. A replayed
- * add has no incarnation (the key was there when it was logged), and fails with
- * ERR_BF_NOT_FOUND. In dialect redis, and in layout redisbloom, the first layer
- * of a scaling filter gets half the rate. On failure nothing was created. A
- * time that is past makes a key that has expired, as SET does. If *insert->made
- * is a filter, the key gets it, and *insert->made becomes NULL. */
+ * command without an incarnation was an add to a key that existed when it was
+ * logged. That key is missing now, so it fails with ERR_BF_NOT_FOUND. In
+ * dialect redis, and in layout redisbloom, the first layer of a scaling filter
+ * gets half the rate. On failure nothing was created. A time that is past makes
+ * a key that has expired, as SET does. If *insert->made is a filter, the key
+ * gets it, and *insert->made becomes NULL. */
 MUST_CHECK enum err bloom_make_create(struct request *req,
                                       const struct bloom_insert *insert,
                                       struct bloom **ret_bloom);

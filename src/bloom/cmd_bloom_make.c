@@ -43,8 +43,8 @@ cmd_bf_reserve(struct request *req)
     return err;
 }
 
-/* Checks VALIDATESCALETO. Before the key is looked up, so also before
- * NOCREATE. */
+/* Checks VALIDATESCALETO. Called before the key is looked up, and so before
+ * NOCREATE is checked. */
 static enum err
 validate_target(struct request *req, const struct bloom_insert *insert)
 {
@@ -77,8 +77,9 @@ validate_target(struct request *req, const struct bloom_insert *insert)
     }
 }
 
-/* Checks IFINCARNATION. A filter that forgets is refused: an item may have been
- * forgotten since it was added elsewhere. */
+/* Checks IFINCARNATION. A filter that forgets items is refused: it may have had
+ * the items of this heal (heal/merge.h) and have forgotten them, and they must
+ * not come back. */
 static enum err
 check_same(const struct bloom_insert *insert, const struct entry *entry)
 {

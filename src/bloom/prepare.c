@@ -2,8 +2,8 @@
  *
  * A payload does not change, so it is hashed and copied in pieces. A source may
  * be written to between two pieces. Then the whole source is copied once more
- * under the locks. That is faster, since the memory is mapped by then, and page
- * faults take longest.
+ * under the locks. This second copy is faster than the first: its memory is
+ * mapped by then, and page faults take most of the time.
  */
 #include "bloom/prepare.h"
 
@@ -19,7 +19,7 @@
 #include <xxhash.h>
 
 enum {
-    LARGE_BYTES = 256 * 1024, /* from here on a filter is prepared */
+    LARGE_BYTES = 256 * 1024, /* filters of this size or more are prepared */
     STEP_BYTES = 64 * 1024,   /* between two looks at the clock */
     ZERO_BYTES = 4096 /* tested for zeros, to leave fresh memory alone */
 };
@@ -248,8 +248,9 @@ fill_foreign_step(struct preparing *preparing, struct slice payload)
     }
 }
 
-/* Works on a payload until it is late. Between two calls the payload may move,
- * but its bytes stay the same. Returns false if there is more to do. */
+/* Works on a payload until request_is_late() returns true. Between two calls
+ * the payload may move, but its bytes stay the same. Returns false if there is
+ * more to do. */
 static bool
 prepare_payload(struct request *req, struct preparing *preparing,
                 struct slice payload, bool foreign)
@@ -349,9 +350,9 @@ take_shape(struct request *req, const struct key *key,
     return bytes > 0;
 }
 
-/* Copies one piece under the shared lock. prepare_take() copies again what has
- * been written to since. Returns false if the source is gone or has another
- * shape. */
+/* Copies one piece under the shared lock. If the source has changed since
+ * take_shape(), prepare_take() copies all of it again. Returns false if the
+ * source is gone or has another shape. */
 static bool
 copy_step(struct request *req, const struct key *key,
           struct preparing *preparing)

@@ -54,7 +54,8 @@ first_live(const struct bloom *bloom, uint64_t elapsed)
     return first;
 }
 
-/* Returns the oldest layer that is live at a time, of any kind. */
+/* Returns the index of the oldest layer that is live at this time; 0 if the
+ * filter is not of kind ageing. */
 static uint32_t
 first_at(const struct bloom *bloom, uint64_t now_ms)
 {
@@ -78,8 +79,6 @@ bloom_contains_at(const struct bloom *bloom, struct bloom_hash hash,
     return false;
 }
 
-/* Asks each layer for all items, since most items are in no generation, or in
- * one that cannot be predicted. */
 void
 ageing_begin(struct bloom *bloom, uint64_t now_ms)
 {
@@ -90,6 +89,8 @@ ageing_begin(struct bloom *bloom, uint64_t now_ms)
     extra->turn = turns_at(extra->seconds, extra->generations, now_ms);
 }
 
+/* Asks each live layer for all items, since most items are in no generation, or
+ * in one that cannot be predicted. */
 void
 ageing_contains_batch(const struct bloom *bloom,
                       const struct bloom_hash *hashes, size_t count,
@@ -407,7 +408,8 @@ count_part(struct joined *joined, const struct bloom *part)
                    place->stripes != layers[i].stripes) {
             return BLOOM_INVALID;
         } else {
-            place->items += layers[i].items; /* each at most the capacity */
+            /* No overflow: both numbers are at most the capacity. */
+            place->items += layers[i].items;
         }
         if (place->items > place->capacity && !joined->over) {
             return BLOOM_OVERFULL;
@@ -458,7 +460,7 @@ alloc_lines(struct joined *joined, const struct bloom_env *env)
     return BLOOM_OK;
 }
 
-/* Does all that may fail. */
+/* Does everything that may fail, before the destination changes. */
 static enum bloom_status
 join(struct joined *joined, const struct bloom *const *others, size_t count,
      const struct bloom_env *env)

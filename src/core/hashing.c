@@ -42,9 +42,9 @@ hash_long(const struct bloom *bloom, const void *item, size_t len)
     return (struct bloom_hash){ .high = hash.high64, .low = hash.low64 };
 }
 
-/* Flattened, so that it contains only the hash's branch for short items. LEN is
- * compared with a field, so that one branch serves long items, keyed
- * filters and foreign kinds. */
+/* `flatten` inlines the hash, and __builtin_unreachable() leaves only its
+ * branch for short items. LEN is compared with a field, so that one branch
+ * serves long items, keyed filters and foreign kinds. */
 __attribute__((flatten)) struct bloom_hash
 bloom_hash(const struct bloom *bloom, const void *item, size_t len)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Moves the memory of a filter to other addresses, for a keyspace that gathers
- * blocks which frees have left scattered. No other thread may use the filter
- * meanwhile.
+ * Moves the memory of a filter to other addresses. A keyspace does this when
+ * many calls of free() have left its blocks scattered. No other thread may use
+ * the filter meanwhile.
  */
 #pragma once
 

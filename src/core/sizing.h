@@ -3,11 +3,14 @@
  * The size of a layer for an error rate, and the error rate of a size. Pure
  * arithmetic, any thread.
  *
- * A stripe at load lambda (items a line, Poisson distributed over the lines)
+ * A layer consists of stripes of lines (core/layer.h; stripes of the keyspace
+ * are something else). An item sets 8 bits in one line of each stripe. A stripe
+ * at load lambda (items a line, Poisson distributed over the lines)
  * answers yes for an absent item with probability
  *     sum_{i=0..8} (-1)^i C(8,i) exp(-lambda (1 - (63/64)^i)),
  * which is E[(1 - (63/64)^J)^8] for J ~ Poisson(lambda), expanded. Stripes are
- * independent, so a layer's rate is that to the power of its stripes.
+ * independent, so a layer's rate is this probability to the power of the number
+ * of stripes.
  */
 #pragma once
 
@@ -18,7 +21,8 @@
 struct geometry {
     uint64_t lines; /* in each stripe */
     uint32_t stripes;
-    uint32_t log2; /* in kind deletable of a region's words; else 0 */
+    uint32_t log2; /* kind deletable: log2 of the number of words in a region;
+                      else 0 */
 };
 
 /* Returns the number of stripes for an error rate in (0, 1): so many that no

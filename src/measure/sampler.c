@@ -16,7 +16,7 @@ static const double SECOND_NS = 1e9;
 struct ring {
     struct reading {
         uint64_t at_ns, counter;
-    } reading[SAMPLER_SAMPLES + 1]; /* so that there are so many intervals */
+    } reading[SAMPLER_SAMPLES + 1]; /* one more than the intervals */
     unsigned count, next;
     _Atomic uint64_t per_second_x1000;
 };

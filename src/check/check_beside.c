@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The server replaces most of these files as a whole, and appends to the
- * others. So a copy has the contents that a file had when it was read.
+ * The server replaces most of the files that are copied here as a whole, and
+ * appends to the others. So a copy has the contents that a file had when it was
+ * read.
  */
 #include "check/check_beside.h"
 
@@ -15,8 +16,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* The options whose values are passwords; aliases are no keys of
- * rewritten.conf. */
+/* All options with their types: those of type SECRET are passwords. Aliases are
+ * left out, since rewritten.conf never has them. */
 static const struct {
     const char *name, *type;
 } options[] = {
@@ -98,7 +99,7 @@ strip_passwords(struct buf *text)
     buf_wipe(&kept);
 }
 
-/* Keeps the knowledge of which epochs slots were held at, but holds no slot:
+/* Marks all slots as not held, but keeps the epochs at which they were held:
  * newer data elsewhere is fetched, and this data is served only if the operator
  * says so. */
 static bool
@@ -141,7 +142,8 @@ print_role(struct beside *beside, struct slice text, const char *from)
 
 /* ---- copies -------------------------------------------------------------- */
 
-/* Changes what was read as the deed says. False: there is nothing to write. */
+/* Changes the text that was read, as the deed requires. False: there is nothing
+ * to write. */
 static bool
 change(struct beside *beside, enum file_deed deed, struct buf *text,
        const char *from)

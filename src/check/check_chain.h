@@ -27,8 +27,8 @@ void check_chain_refuse(struct check_journal *journal,
 bool check_chain_next_intact(const struct check_increment *increment,
                              uint64_t *at, struct group *ret_group);
 
-/* Returns whether the log is of this history at this sequence. Its history
- * there is the last id that an intact group up to there names; without one it
- * is FIRST, the base's. */
+/* Returns whether the log belongs to HISTORY at the end of group number
+ * SEQUENCE. The log's history there is the last id that an intact group up to
+ * this one names, or FIRST, the base's history, if none names an id. */
 bool check_chain_is_of(const struct check_journal *journal, const char *first,
                        uint64_t sequence, const char *history);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Lives of names are told apart by their incarnations, which are in the log. An
- * item is known by the hash of its life and its bytes. Without memory to note
- * an item, it counts as unknown.
+ * An incarnation, which is in the log, tells apart filters that had the same
+ * name one after the other. An item is noted as a hash of its bytes and its
+ * filter's incarnation. An item that could not be noted, for lack of memory,
+ * counts as unknown.
  */
 #include "check/check_gap.h"
 
@@ -20,7 +21,7 @@
 enum {
     MDEL_FIRST = 3,  /* the first place of BF.MDEL key PLACED place item */
     MERGE_FIRST = 2, /* the first source of BF.MERGE key source INCARNATION n */
-    MERGE_BEHIND = 2 /* words behind the last one */
+    MERGE_BEHIND = 2 /* words behind the last source */
 };
 
 /* A filter, some of whose deletions were left out. */
@@ -35,8 +36,8 @@ struct check_gap {
     struct check_world *world;
     struct logged_reader reader;
     struct buf words;  /* of a command that is made here */
-    struct map added;  /* hash of life and item; of adds that were executed */
-    struct map whole;  /* lives that began since the last gap */
+    struct map added;  /* items of adds that were executed, as item_mark */
+    struct map whole;  /* incarnations of filters that are exact */
     struct kept *kept; /* all filters that lost deletions */
     uint64_t db;
     bool open; /* there was a gap */
@@ -130,7 +131,7 @@ forget_keys(struct check_gap *gap, const struct logged *logged)
         logged->row != NULL ? &logged->row->keys : NULL;
 
     if (keys == NULL || keys->step == 0 || logged->kind == LOGGED_COPY ||
-        logged->kind == LOGGED_MOVE) { /* in another database, too */
+        logged->kind == LOGGED_MOVE) { /* they change another database, too */
         map_free(&gap->whole);
         return;
     }
@@ -166,7 +167,7 @@ note_added(struct check_gap *gap, const struct entry *entry,
     }
 }
 
-/* Notes that a filter with deletions left out is there. */
+/* Counts a deletion that was left out, for its filter. */
 static void
 note_kept(struct check_gap *gap, struct slice name)
 {
@@ -197,8 +198,8 @@ execute_command(struct check_gap *gap, struct slice command)
     return check_world_execute(gap->world, command, why, sizeof(why));
 }
 
-/* Executes an add again in a filter that is not as the server's was: the filter
- * finds the places of the items. */
+/* Executes an add in a filter that is not as the server's was. The logged
+ * places may not fit, so the filter finds its own places for the items. */
 static bool
 add_anew(struct check_gap *gap, const struct slice *argv, size_t argc,
          const struct insert_words *found)
@@ -335,7 +336,7 @@ merge(struct check_gap *gap, struct slice text, const struct slice *argv,
     ok = execute_command(gap, text);
     for (size_t i = MERGE_FIRST; !ok && end > MERGE_FIRST + 1 && i < end; i++) {
         if (merge_one(gap, argv, i, incarnation)) {
-            incarnation = slice_lit("0"); /* the filter is there now */
+            incarnation = slice_lit("0"); /* the filter exists now */
         }
     }
     if (!exact) {
@@ -394,7 +395,8 @@ check_gap_execute(struct check_gap *gap, struct slice commands)
             return failed + behind(reader);
         }
     }
-    return reader->error != 0 ? failed + 1 : failed; /* no server writes this */
+    /* An error: the batch ends with bytes that no server writes. */
+    return reader->error != 0 ? failed + 1 : failed;
 }
 
 uint64_t

@@ -324,8 +324,8 @@ verify_data(struct check *check, const char *path, bool whole)
             check_file_join(check, path, data->journal, inner)) {
             journal = verify_journal(check, inner, whole);
         }
-        /* With several snapshots, only the server's options say which is its.
-         */
+        /* With several snapshots, only the server's options say which one it
+         * loads. */
         if (data->count <= 1) {
             show_data(check, data, &snapshot, &journal);
         }

@@ -47,7 +47,7 @@ void full_state_park(struct persist *persist);
  * gate. */
 bool full_state_has_ended(struct full_state *state, int *ret_error);
 
-/* Breaks off the writing. For persist->own the step is ENDING until
- * full_state_has_ended. For persist->synced the caller must call the hook
- * `ended` next, since the thread may wait for the pipe's reader. */
+/* Breaks off the writing. For persist->own, persist->step is STEP_ENDING until
+ * full_state_has_ended() returns true. For persist->synced the caller must call
+ * the hook `ended` next, since the thread may wait for the pipe's reader. */
 void full_state_break_off(struct full_state *state);

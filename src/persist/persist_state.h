@@ -14,7 +14,8 @@
  * At the same time there may be a snapshot for replicas (persist_sync), which
  * lasts as long as their links need.
  *
- * A step that fails goes to NONE. A reload blocks, within NONE.
+ * A step that fails goes to NONE. DEBUG RELOAD is no step: it blocks loop 0
+ * while the step is NONE (persist/reload.h).
  */
 #pragma once
 
@@ -39,7 +40,8 @@ enum { PERSIST_REASON_MAX = 1024 };
 enum persist_step {
     STEP_NONE,
     STEP_SAVE,    /* a snapshot is being written */
-    STEP_REPLACE, /* a task replaces all older files by it */
+    STEP_REPLACE, /* a task replaces all older files by this snapshot, or by the
+                     file that arrived */
     STEP_PREPARE, /* a task makes the next increment */
     STEP_BASE,    /* a base is being written */
     STEP_COMMIT,  /* a task makes the base the journal's */
@@ -145,7 +147,7 @@ struct full_state {
 /* Snapshots for replicas, one at a time. */
 struct persist_sync {
     bool wanted; /* requested, but not begun */
-    bool open;   /* begun: options.sync.ended is due at its end */
+    bool open;   /* begun; its end will call options.sync.ended */
     bool ending; /* it was broken off, and has not ended yet */
     uint64_t started_ns;
     bool limited; /* the requested one is limited to wanted_slots */
@@ -163,7 +165,7 @@ struct persist_adopted {
                       name */
     bool failed;   /* a step of the adoption has failed */
     uint64_t position, sequence; /* the place of the file or snapshot */
-    /* The same as a point, and its count of changes. */
+    /* The same place with its history, and the count of changes there. */
     struct persist_point point;
     int64_t changes;
     bool from_file; /* for the task: use that file */
@@ -221,7 +223,8 @@ struct persist_ending {
 };
 
 /* The struct has more than 30 fields: each part above has one owner, and all
- * steps use the rest. NOLINTNEXTLINE(*Padding): grouped by use, there is one */
+ * steps use the rest. There is only one struct persist.
+ * NOLINTNEXTLINE(*Padding): its fields are grouped by use, not by size */
 struct persist {
     struct persist_options options;
     struct gate *gate;
@@ -260,7 +263,8 @@ struct persist {
 
     struct requests requests[PERSIST_REQUESTS]; /* any thread */
     atomic_bool gives_up;
-    enum err refused_writes; /* the error with which the hook was last called */
+    enum err refused_writes; /* the error that hooks.refusal was last given for
+                                writes */
 
     pthread_mutex_t mutex; /* guards what follows, for other threads */
     struct persist_conf conf;

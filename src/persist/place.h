@@ -62,11 +62,11 @@ void persist_note_history(struct persist *persist, struct slice id);
 
 /* ---- the tap ------------------------------------------------------------- */
 
-/* Sets the tap for replicas, as journal_set_tap does; NULL removes it.
- * Afterwards effects go to the journal (hooks.journaling). If the present
- * history began while there was no log to record it, the first group records
- * it. A replica's history always comes from its primary, so a replica adds
- * nothing. Raises the gate itself. */
+/* Sets the tap for replicas, as journal_set_tap does, and so turns the log on.
+ * NULL removes the tap, and turns the log off unless a journal or a walk needs
+ * it. Calls hooks.journaling. If the present history began while the log was
+ * off, the first group records it. A replica writes no such group, since its
+ * primary has recorded the history. Raises the gate itself. */
 void persist_set_tap(struct persist *persist, const struct journal_tap *tap);
 bool persist_is_tapped(const struct persist *persist);
 

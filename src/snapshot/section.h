@@ -2,9 +2,9 @@
  *
  * A snapshot file as a row of sections: opens it by its header, reads it
  * section by section, and searches for what is intact behind damage.
- * snapshot_read.c reads what the sections hold; snapshot_format.h draws both.
- * One reader, on one thread, owns it. A size is believed if the file has so
- * many bytes.
+ * snapshot_read.c reads what the sections hold; snapshot_format.h draws the
+ * file and its sections. A struct section_file has one owner, on one thread. A
+ * size in the file is believed only if the file has that many bytes.
  *
  * A source stands for a file that comes as a stream: then offsets must follow
  * one another, there is no search, and sizes are believed as far as the bytes
@@ -36,8 +36,8 @@ struct section_file {
     /* from the header: */
     uint64_t key, keys_announced;
     uint32_t databases;
-    uint16_t version; /* the newest version if the header is damaged: that can
-                         read the others too */
+    uint16_t version; /* if the header is damaged, the newest version, whose
+                         rules also read older files */
     /* records read so far, for errors; the owner counts */
     uint64_t records;
     /* holds the last section_read_payload, or what section_reserve asked for */
@@ -88,9 +88,10 @@ enum snapshot_status section_read_head(struct section_file *file,
 enum snapshot_status section_read_end(struct section_file *file,
                                       struct section *ret_section);
 
-/* section_begin_stamp() fills in the stamp of B from an intact header.
- * section_end_stamp() turns it into the stamp of E, by the end section, whose
- * payload is in file->buffer. */
+/* section_begin_stamp() fills in the stamp of B, where the writing began
+ * (snapshot_format.h), from an intact header. section_end_stamp() turns it into
+ * the stamp of E, where the writing ended, by the end section, whose payload is
+ * in file->buffer. */
 void section_begin_stamp(const uint8_t *header,
                          struct snapshot_stamp *ret_stamp);
 enum snapshot_status section_end_stamp(struct section_file *file,

@@ -7,7 +7,7 @@
  * daemon reports an item as absent without having the slot's complete data:
  *
  * 1. A slot is served only while the node beside the daemon owns it, and the
- *    daemon holds it (holdings.h) at that ownership.
+ *    daemon holds it (holdings.h) at the epoch of that ownership.
  * 2. A daemon that gains a slot first finds who holds it. It fetches the data
  *    (claim.h): copies while the holder goes on, then fences the holder, takes
  *    the rest, notes on the disk that it holds the slot, and serves.
@@ -26,7 +26,8 @@
 
 struct sidecar;
 
-/* Makes a sidecar. start: the contents of the file in dir, or zeros; copied. */
+/* Makes a sidecar. start: the holdings that were read from the file in dir
+ * (holdings.h), or all zeros; copied. */
 struct sidecar *sidecar_new(const struct sidecar_hooks *hooks,
                             const struct holdings *start);
 void sidecar_free(struct sidecar *sidecar); /* NULL is fine */
@@ -63,15 +64,15 @@ void sidecar_answered(struct sidecar *sidecar, uint64_t number,
 void sidecar_told(struct sidecar *sidecar, const struct holdings *holdings,
                   uint64_t now_ms);
 void sidecar_pull_is_near(struct sidecar *sidecar, uint64_t now_ms);
-/* Handles the end of the link to the source, which is dialled again. If the
- * source has restarted, it does not execute commands after ASKING until the
- * claim asks it again. */
+/* Handles the loss of the link to the source; the caller dials it again. Asks
+ * the source anew: if it has restarted, it does not execute our commands with
+ * ASKING before that. */
 void sidecar_pull_broke(struct sidecar *sidecar, uint64_t now_ms);
 void sidecar_pull_ended(struct sidecar *sidecar, bool good, const char *reason,
                         uint64_t now_ms);
 
-/* Publishes the slots' states again, because publishing failed or its options
- * have changed. */
+/* Publishes the slots' states again, because publishing failed, or because an
+ * option or a file that it uses has changed. */
 void sidecar_refresh(struct sidecar *sidecar);
 
 /* ---- requests of other daemons and of operators -------------------------- */
@@ -85,8 +86,8 @@ const struct holdings *sidecar_holdings(struct sidecar *sidecar);
  * changes them after this returns. leased: whether our lease is valid. empty:
  * whether the slots have no keys here. Returns FENCED with *ret_granted (the
  * caller fills in where the log ends), HAS_KEYS, or REFUSED with a reason. The
- * caller sends FENCED only when its ticket is kept, so that a restart knows
- * about the fence. */
+ * caller sends FENCED only when the holdings of answer.ticket are on the disk
+ * (hooks.is_kept), so that a restart knows about the fence. */
 struct sidecar_answer sidecar_fence(struct sidecar *sidecar,
                                     const struct sidecar_ask *ask, bool leased,
                                     bool empty, struct slot_set *ret_granted,
@@ -101,12 +102,13 @@ bool sidecar_may_force(const struct sidecar *sidecar,
 
 /* Executes such a declaration: the slots are served with the data that there
  * is, as soon as a survey has ended and the file says that we hold them.
- * sidecar_may_force must be true. candidates: what this server and all that
- * have answered have; sets `chosen` in each. The data with the highest epoch is
- * taken; or, if later data was lost, a copy with more items that nobody holds.
- * from: if not "", the data of the server beside this node is taken instead.
- * False: that server has no data of the slots; nothing has changed, and
- * ret_reason says why. */
+ * sidecar_may_force must be true. candidates: one for this server, and one for
+ * each server that has answered; sets `chosen` in each. Of each slot, takes the
+ * data that a server holds at the highest epoch. If even later data was lost, a
+ * copy on a server that does not hold the slot is taken instead, if it has more
+ * items. from: if not "", the data of the server beside this node is taken in
+ * any case. False: that server has no data of the slots; nothing has changed,
+ * and ret_reason says why. */
 struct candidate;
 bool sidecar_force_serve(struct sidecar *sidecar, const struct slot_set *set,
                          const char *from, struct candidate *candidates,

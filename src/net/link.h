@@ -8,8 +8,9 @@
  * connections.
  *
  * Bytes that the hook `bytes` leaves unused are kept and given again: with more
- * behind them when more has come, or alone after a pause. The hook limits how
- * much that may become without a pause: it closes a link that sends too much.
+ * behind them when more has come, or alone after a pause. While the link is not
+ * paused, only the hook limits the kept bytes: it must close a link that sends
+ * too much.
  */
 #pragma once
 

@@ -13,9 +13,9 @@
 struct lookup;
 
 /* Starts a look-up. A thread of this module calls `done` once; it must not
- * block or call back. An address in digits needs no thread: it is found when
- * this returns, and `done` is not called. Returns NULL without memory or
- * thread. */
+ * block, or call a function of this module. An address in digits needs no
+ * thread: it is found when this returns, and `done` is not called. Returns NULL
+ * without memory or thread. */
 struct lookup *lookup_new(const char *host, unsigned port,
                           void (*done)(void *ctx), void *ctx);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The reader is fed in pieces, each followed by one redisReaderGetReply: after
- * a reply hiredis moves all unread bytes to the front, which is quadratic
+ * hiredis's reader is fed in pieces, each followed by one redisReaderGetReply:
+ * after a reply hiredis moves all unread bytes to the front, which is quadratic
  * unless pieces are small. The first piece of a command ends with its first
  * line, so that no other bytes are lost if hiredis drops its buffer because of
  * that line ("*-5", which Redis skips). Since each piece may complete a reply,
@@ -33,12 +33,12 @@ enum {
     READER_MAGIC = 0x7ead3e01,
     PIECE_BYTES = 2048,
     PIECE_LARGE_BYTES = 32 * 1024, /* below LINE_BYTES_MAX: see skip_line */
-    LARGE_FROM_BYTES = 4096,       /* of one command */
+    LARGE_FROM_BYTES = 4096,       /* bytes of a command before large pieces */
     LENGTH_BYTES_MAX = 32,         /* "-9223372036854775808" CRLF is 22 */
     LINE_BYTES_MAX = 64 * 1024,
     KEPT_BYTES_MAX = 64 * 1024,
     REDIS_BULK_MAX = 512 * 1024 * 1024,
-    LONG_BYTES = 1024, /* of an argument */
+    LONG_BYTES = 1024, /* the least length of a long argument */
     LINE_END_BYTES = 2
 };
 
@@ -51,13 +51,13 @@ struct reader {
     size_t fed;      /* bytes of it so far, unread ones included */
     bool has_count;  /* the command's first line is complete */
     enum err doomed; /* OK, or the error of the line that is skipped */
-    size_t line_len; /* of that line */
+    size_t line_len; /* bytes of that line so far */
     char line_last;  /* the line's last byte */
     char head[LENGTH_BYTES_MAX];
     size_t head_len;          /* may exceed the size of head */
     struct parse_error error; /* the first one */
     size_t long_len;          /* of the long argument; 0: none */
-    size_t long_left;         /* of its bytes and line end */
+    size_t long_left;         /* bytes of it and its line end to come */
     size_t peak;              /* most bytes in hiredis's buffer so far */
     struct arena *arena;      /* of the caller, during reader_feed */
     const struct parse_limits *limits;

@@ -3,7 +3,8 @@
  * The state of the replica's side, which its files share: replica.c handles the
  * owner's events, replica_stream.c cuts the arriving bytes into pieces,
  * replica_talk.c does the handshake and the other lines, replica_link.c begins
- * and ends links. Each of them calls only those named after it.
+ * and ends links. Each of these files calls only files that come later in this
+ * list.
  *
  * Each call may lose the link. So a caller that continues after a call compares
  * link.number or the stage first.
@@ -18,7 +19,8 @@
 /* REPLICA_KEPT_BYTES: the most memory that an empty buffer keeps. */
 enum { REPLICA_KEPT_BYTES = 64 << 10, REPLICA_TEXTS = 3 };
 
-/* The stages. Each must end within the time-out:
+/* The stages. DIALS to ANNOUNCES must each end within the time-out. From ASKS
+ * on, the primary must not be silent for so long:
  *
  *   WAITS -> DIALS -> [AUTHENTICATES] -> GREETS -> [SECRETS] -> ANNOUNCES
  *   ANNOUNCES -> ASKS

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * CLIENT LIST and CLIENT KILL read the registry of all loops in pieces, so that
- * ten thousand connections do not stop this loop, and hold its lock for one
- * piece at a time. A connection that comes or goes between two pieces may be
- * missing or not. Links to other servers are in no registry; they come last
- * (links.h).
+ * CLIENT LIST and CLIENT KILL read the registry of all loops in pieces, and
+ * hold the registry's lock for one piece at a time, so that ten thousand
+ * connections stop neither this loop nor others. A connection that comes or
+ * goes between two pieces may be missing or not. Links to other servers are in
+ * no registry; they come last (links.h).
  */
 #include "access/handlers.h"
 #include "base/mem.h"
@@ -20,7 +20,8 @@ enum { PIECE_CLIENTS = 32, PIECE_IDS = 16 };
 
 /* ---- the walk of both ---------------------------------------------------- */
 
-/* The state that outlives a pause, except the arguments, which may move. */
+/* The state that stays between two pieces, except the arguments, which may
+ * move. */
 struct walk {
     struct cmd_client_filter filter;
     const struct slice *args;
@@ -28,7 +29,8 @@ struct walk {
     uint64_t now_ms; /* when the command began */
     uint64_t after;  /* the last client seen, or so many ids done */
     bool failed;     /* no memory for the links */
-    /* Under the registry's lock; the clients and links that are wanted. */
+    /* Called for each client that the filter wants, under the registry's lock,
+     * and for each link that it wants, without the lock. */
     void (*found)(struct walk *walk, struct conn *conn);
     void (*found_link)(struct walk *walk, const struct links_client *link);
 };
@@ -123,7 +125,7 @@ walk_bytes(const struct walk *walk)
 struct list {
     struct walk walk; /* first */
     struct buf text;
-    const struct command *running; /* by me */
+    const struct command *running; /* what this client executes now */
 };
 
 static void

@@ -52,7 +52,8 @@ count_key(struct request *req, const struct key *key, void *ctx)
     req->counted += keys_peek(req, key) != NULL;
 }
 
-/* A name counts as often as it is given. EXISTS is no use of a key. */
+/* A name counts as often as it is given. EXISTS does not count as a use of the
+ * key. */
 enum err
 cmd_exists(struct request *req)
 {
@@ -73,7 +74,7 @@ touch_key(struct request *req, const struct key *key, void *ctx)
     }
 }
 
-/* TOUCH is a use of the key, also for a client in NO-TOUCH. */
+/* TOUCH counts as a use of the key, also for a client in NO-TOUCH. */
 enum err
 cmd_touch(struct request *req)
 {
@@ -91,8 +92,8 @@ cmd_type(struct request *req)
     return OK;
 }
 
-/* GET is for clients that test whether a name is in use: no value is a string.
- */
+/* GET is for clients that test whether a name is in use. It never returns a
+ * value, since no key holds a string. */
 enum err
 cmd_get(struct request *req)
 {

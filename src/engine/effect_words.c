@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Words are compared one after another, which is fast enough, since the readers
- * of a log do not serve clients meanwhile.
+ * insert_word() compares a word with one entry of the table after another. That
+ * is fast enough: the table is short, and a command has few option words.
  */
 #include "engine/effect_words.h"
 
@@ -103,8 +103,8 @@ insert_words_of(const struct slice *argv, size_t argc)
     return found;
 }
 
-/* Copies every second word, from the second on: the items of PLACED, whose
- * position is AT. */
+/* Copies the items of the list that begins with the word PLACED at argv[at]. In
+ * the list, each item follows its place. */
 static size_t
 put_placed(struct slice *to, const struct slice *argv, size_t argc, size_t at)
 {
@@ -150,7 +150,7 @@ plain_insert(struct slice *to, const struct slice *argv, size_t argc)
     return count + put_placed(to + count, argv, argc, at);
 }
 
-/* Returns whether a log has INCARNATION n behind the command. */
+/* Returns whether a command of this kind ends with INCARNATION n in a log. */
 static bool
 names_its_life(enum logged_kind kind)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Looks up keys, and does what follows from that.
+ * Looks up keys: counts hits, misses and uses, and reports keys that have
+ * expired.
  */
 #include "engine/keys.h"
 

@@ -31,7 +31,8 @@ observe_flag(struct service *service, uint64_t flag, bool on)
 void
 observe_count(struct service *service, uint64_t which, bool comes)
 {
-    uint64_t one = which & (~which + 1); /* the lowest bit of the number */
+    /* One client counts as the lowest bit of the mask. */
+    uint64_t one = which & (~which + 1);
 
     (void)atomic_fetch_add(&service->observed, comes ? one : 0 - one);
 }

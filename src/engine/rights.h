@@ -9,9 +9,9 @@
 #include "access/user.h"
 #include "engine/request.h"
 
-/* How far the checks of a long command are, which take more than one slice: the
- * check of its rights, and of the slots of its keys (route.h). All zero at the
- * beginning. It is session->rights until the command ends. */
+/* How far the checks of a long command have come, which take several turns of
+ * the loop: the check of its rights, and of the slots of its keys (route.h).
+ * All zero at the beginning. It is session->rights until the command ends. */
 struct rights_walk {
     uint64_t changed; /* changes of the user when the check began */
     struct user_progress progress;
@@ -34,7 +34,7 @@ rights_are_limited(const struct session *session)
  * session's user. ERR_NOPERM: it is refused, counted and noted. ERR_AGAIN: it
  * has so many names, or takes so much work, that the check goes on when the
  * request is resumed, or begins anew if the rules have changed. A request that
- * pauses later is not checked again under the same rules. */
+ * returns ERR_AGAIN later is not checked again under the same rules. */
 MUST_CHECK enum err rights_check(const struct request *req);
 
 /* Frees the state of a check, when the command ends. */

@@ -23,10 +23,12 @@ void json_null(struct json *json, const char *name);
 /* Writes a finite number with six significant digits. */
 void json_number(struct json *json, const char *name, double value);
 
-/* Appends any bytes as a text for a reader, within the quotes of JSON, or of a
- * label in an exposition of metrics: printable ASCII as it is, but two
- * backslashes for one, and \xNN for all else. So no two texts look alike. */
+/* Appends bytes as text for people, to stand between double quotes in JSON or
+ * in a label of metrics; the caller writes the quotes. A program that parses
+ * the text gets printable ASCII unchanged, except for two backslashes instead
+ * of one, and \xNN for each other byte. So different bytes never give the same
+ * text. */
 void json_append_quoted(struct buf *text, struct slice value);
 
-/* Writes such a text as a value. */
+/* Writes bytes as a value, with quotes and as json_append_quoted() does. */
 void json_text(struct json *json, const char *name, struct slice value);

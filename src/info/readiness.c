@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A replica that has had its primary's data stays ready without a link: it
- * serves that data, and a Sentinel may promote it. Until then it shows the
- * offset 0 (info/info_replication.c). It is complete only with a link.
+ * A replica shows the offset 0 until it has had its primary's data
+ * (info/info_replication.c). From then on it is ready, even without a link: it
+ * serves that data, and a Sentinel may promote it. It is complete only with a
+ * link.
  */
 #include "info/readiness.h"
 
@@ -10,8 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A replica that lacks fewer bytes of the log than this counts as up to date.
- */
+/* A replica that lacks at most this much of the log counts as up to date. */
 enum { LAG_BYTES = 64 << 10 };
 
 /* Finds the line name:value. False: there is none. */

@@ -25,10 +25,9 @@ enum { GATE_WALKERS = 2 };
 struct gate *gate_try_new(unsigned threads);
 void gate_free(struct gate *gate);
 
-/* Says whether, from now on, a walking thread enters the gate. It matters only
- * with one loop: this loop calls it outside its section, while the gate is
- * down. With several loops it changes nothing, and any thread may have raised
- * the gate. */
+/* Says whether, from now on, a walking thread enters the gate. With one loop,
+ * call it on this loop, outside its section, while the gate is down. With
+ * several loops it does nothing, so it may be called at any time. */
 void gate_share(struct gate *gate, bool on);
 
 /* Enter and leave the section of the loop with this index. Entering waits while

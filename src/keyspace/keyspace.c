@@ -15,7 +15,8 @@
 
 #include <string.h>
 
-enum { LARGE_FILTER = 64 * 1024 }; /* bytes; the reaper frees larger ones */
+/* In bytes. The reaper frees filters of this size or more. */
+enum { LARGE_FILTER = 64 * 1024 };
 
 _Static_assert(offsetof(struct keyspace, access) == 0, "keyspace_access");
 
@@ -329,7 +330,7 @@ keyspace_insert(struct keyspace *ks, const struct key *key, struct bloom *bloom,
     enum err err = keyspace_put(ks, key, bloom, incarnation, ret_entry);
 
     if (err == OK) {
-        mem_free(bloom); /* keyspace_env allocated it so */
+        mem_free(bloom); /* filters of keyspace_env() come from base/mem.h */
     }
     return err;
 }
@@ -481,8 +482,9 @@ version_now(const struct keyspace *ks, const struct key *key,
     };
 }
 
-/* An expired entry that is still in the table counts as removed, so that its
- * removal between WATCH and EXEC is no change: its version is an old one. */
+/* An expired entry that is still in the table counts as missing. Its removal
+ * between WATCH and EXEC is no change: the stripe notes a removal with the
+ * removed entry's version, which is not above the one returned here. */
 struct key_version
 keyspace_version(const struct keyspace *ks, const struct key *key,
                  uint64_t now_ms)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Entries are visited in the order of SCAN, which is stable while tables grow
- * and shrink; a key may come twice. Small filters are copied, some of them in
- * one hold; of a large one the hold only notes the name (walk_large.c).
+ * and shrink; a key may come twice. A hold copies several small filters; of a
+ * large one it only notes the name (walk_large.c).
  */
 #include "keyspace/walk.h"
 #include "base/mem.h"
@@ -94,7 +94,8 @@ keyspace_share(struct keyspace *ks, bool on)
     CHECK(on || ks->shares > 0);
     ks->shares += on ? 1U : -1U;
     gate_share(ks->gate, ks->shares > 0);
-    if (ks->threads == 1) { /* with more, other threads read it */
+    /* With several loops `shared` stays true, and other threads read it. */
+    if (ks->threads == 1) {
         ks->shared = ks->shares > 0;
     }
 }
@@ -262,8 +263,9 @@ empty_batch(struct walk *walk)
     return error;
 }
 
-/* Copies what the walk wants of the stripe. The slice that finds no memory ends
- * with its step, of which a part would be missing. */
+/* Copies what the walk wants of the stripe. Without memory for the batch the
+ * walk fails with ENOMEM, since entries of the last step of the scan may be
+ * missing. */
 static int
 copy_stripe(struct walk *walk, unsigned stripe)
 {

@@ -4,9 +4,9 @@
  * for each row, named by the row's id (conf->port, conf->bf_fp_rate.value).
  *
  * The loops read the values in force without locks, inside a section of the
- * world gate. So once the loops run, a value changes only while the gate is
- * raised, and no pointer into struct conf outlives a section. Nothing here
- * logs, locks or exits; conf/conf_load.h reads files.
+ * gate. So once the loops run, a value changes only while the gate is raised,
+ * and no pointer into struct conf outlives a section. Nothing here logs, locks
+ * or exits; conf/conf_load.h reads files.
  */
 #pragma once
 
@@ -93,13 +93,13 @@ struct conf_changes {
 
 /* Sets `count` pairs of names and values, all or none, for CONFIG SET. On
  * failure *ret_error has the text after "ERR ", which may quote bytes of the
- * client. Under the world gate. */
+ * client. Under the raised gate. */
 MUST_CHECK bool conf_set_many(struct conf *conf, const struct slice *pairs,
                               size_t count, struct conf_changes *ret_changes,
                               struct conf_error *ret_error);
 
 /* Exchanges, for a reload, all values that need no restart between conf and
  * `fresh`, which the caller then frees. So the values of the files and the
- * command line replace those of CONFIG SET. Under the world gate. */
+ * command line replace those of CONFIG SET. Under the raised gate. */
 void conf_take(struct conf *conf, struct conf *fresh,
                struct conf_changes *ret_changes);

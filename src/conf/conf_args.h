@@ -55,8 +55,8 @@ void conf_rewritten_path(const struct conf *conf,
  * a line for a mistake on the command line itself. With CONF_ACTION_CHECK
  * mistakes go to ret_args->mistakes, and only missing memory fails.
  *
- * A reload calls it again with the same argv and a fresh conf, and then,
- * under the world gate, conf_take(). */
+ * A reload calls it again with the same argv and a fresh conf, and then, under
+ * the raised gate, conf_take(). */
 MUST_CHECK bool conf_args_load(struct conf *conf, struct conf *ret_given,
                                int argc, char **argv,
                                struct conf_args *ret_args,

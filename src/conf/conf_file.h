@@ -5,7 +5,7 @@
  * start; ACL SAVE writes the aclfile, and ACL LOAD reads it. A path that is a
  * symbolic link stands for the file that it names. A crash leaves the old file
  * or the new one, never a part of it. A thread does the disk's work, one job at
- * a time; the caller asks for its end. Any thread.
+ * a time; the caller asks whether its job is done. Any thread.
  */
 #pragma once
 
@@ -15,15 +15,15 @@
 struct conf_file;
 struct conf_file_job;
 
-/* Reads a whole file, on the calling thread. Returns 0 or errno; EFBIG if it is
- * longer. */
+/* Reads a whole file, on the calling thread. Returns 0 or errno; EFBIG if the
+ * file has more than CONF_FILE_MAX bytes. */
 enum { CONF_FILE_MAX = 16 * 1024 * 1024 /* bytes */ };
 int conf_file_read(const char *path, struct buf *ret_text);
 
 /* Starts the thread. given: the values without rewritten.conf; borrowed, and
- * read by conf_file_begin(). The thread calls done at the end of each job. It
- * reads the files that are there, since conf_file_write_again() needs their
- * texts. */
+ * read by conf_file_begin(). The thread calls done at the end of each job.
+ * conf_file_new() itself reads the files that exist, since
+ * conf_file_write_again() needs their texts. */
 struct conf_file *conf_file_new(const struct conf *given,
                                 void (*done)(void *ctx), void *ctx);
 void conf_file_free(struct conf_file *file); /* waits for a running job */
@@ -57,9 +57,10 @@ void *conf_file_ctx(const struct conf_file_job *job);
 bool conf_file_is_done(const struct conf_file_job *job);
 void conf_file_wait(struct conf_file *file, const struct conf_file_job *job);
 
-/* Begins to write rewritten.conf again, and the aclfile if it was lost, too,
- * with the texts that they had: dir was lost, and is another directory now.
- * False: a job runs, or there is no memory; the caller tries again. */
+/* Begins to write rewritten.conf again, and also the aclfile if it is gone,
+ * with the last texts of both. Call it when dir was lost and another directory
+ * has taken its place. False: a job runs, or there is no memory; the caller
+ * tries again. */
 MUST_CHECK bool conf_file_write_again(struct conf_file *file);
 
 /* Returns why a job that is done has failed, or NULL. */

@@ -356,8 +356,9 @@ fail_folder(const char *path, int error)
     return error != ENOENT;
 }
 
-/* Reads the files that a line `include = PATTERN` means, by name. As in Redis,
- * a pattern may match no file, but a file that is named must exist. */
+/* Reads the files that match the PATTERN of a line `include = PATTERN`, in the
+ * order of their names. As in Redis, a pattern may match no file, but a file
+ * that is named must exist. */
 static bool
 load_included(struct reading *reading, struct slice pattern)
 {

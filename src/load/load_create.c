@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The bits of the new filter are all zero, and go as LZF, of which a copy of
- * the byte before stands for up to 264 zeros:
+ * All bits of the new filter are zero. They are sent compressed by LZF, where
+ * one code repeats the byte before it up to 264 times. The codes in use:
  *
  *   000lllll bytes     l + 1 bytes as they are
- *   lll00000 00000000  l + 2 bytes again
- *   11100000 l 0       l + 9 bytes again
+ *   lll00000 00000000  the byte before them, l + 2 times
+ *   11100000 l 0       the byte before them, l + 9 times
  */
 #include "load/load_create.h"
 
@@ -17,15 +17,15 @@
 #include <inttypes.h>
 
 #define RATE_CAP        0.25
-#define VERSION_CAPS    8     /* major version of Redis and of RedisBloom */
-#define MODULE_CAPS     80000 /* this version as MODULE LIST has it */
+#define VERSION_CAPS    8     /* Redis caps rates from this version on */
+#define MODULE_CAPS     80000 /* so does RedisBloom from this version on */
 #define GROWTH_DEFAULT  2
 #define TYPE_MODULE     "\x07"
 #define FIELDS_MAX      128
 #define AGAIN_MAX       264
 #define AGAIN_SHORT_MAX 8
 
-/* What a command asks for. */
+/* The filter that a command asks for. */
 struct wish {
     double rate;
     uint64_t capacity, growth;
@@ -228,8 +228,9 @@ letter(struct slice word, size_t at)
     return at < word.len ? (unsigned char)word.data[at] | 0x20U : 0;
 }
 
-/* RedisBloom looks at these letters only. Words that it does not have, such as
- * TIGHTENING, are another product's. */
+/* Reads a BF.INSERT. As in RedisBloom, one or two letters tell the options
+ * apart. Returns false for an option that RedisBloom does not have, such as
+ * TIGHTENING: another product has executed the command. */
 static bool
 read_insert(const struct slice *words, size_t count, struct wish *wish)
 {
@@ -280,11 +281,11 @@ read_command(const struct slice *words, size_t count, struct wish *wish)
 
 /* ---- the dump ------------------------------------------------------------ */
 
-/* Appends LZF data for so many zeros; at least 8. */
+/* Appends LZF data for so many zero bytes, at least 8. */
 static void
 put_zeros(struct buf *buf, uint64_t zeros)
 {
-    static const char literals[] = "\2\0\0\0"; /* up to three zeros */
+    static const char literals[] = "\2\0\0\0"; /* zeros from byte 1 on */
 
     buf_append(buf, "\0\0", 2);
     zeros--;

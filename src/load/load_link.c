@@ -128,7 +128,8 @@ load_link_wait(struct load_link *const *links, size_t count, int timeout_ms)
 
 /* ---- commands and replies ------------------------------------------------ */
 
-/* Counts replies that are awaited, from now on if there were none. */
+/* Adds to the number of awaited replies. If none were awaited, the time-out
+ * begins now. */
 static void
 await(struct load_link *link, uint64_t count)
 {
@@ -291,9 +292,10 @@ dial_peer(struct load_link *link, const struct load_peer *peer)
     return !peer->uses_tls || shake_hands(link, host);
 }
 
-/* Reads the password for a server; empty without --password-file or its like.
- * False: printed. */
 enum { PASSWORD_MAX = 4096 };
+
+/* Reads the password file of a peer. Without such a file the password is empty.
+ * False: the reason was printed. */
 static bool
 read_password(struct load *load, const struct load_peer *peer,
               char password[PASSWORD_MAX + 1], struct slice *ret_password)

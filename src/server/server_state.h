@@ -28,14 +28,14 @@ struct web;
 /* The state of heartbeat.c. */
 struct heartbeat {
     uv_timer_t timer;
-    uint64_t asked;             /* the number of the last mails */
-    uint64_t beat_ns;           /* when the last beat was */
+    uint64_t asked;   /* number of the last beat, mailed to all loops */
+    uint64_t beat_ns; /* when the last beat was */
     _Atomic uint64_t *answered; /* [threads] */
 };
 
 enum stop_stage {
     STOP_NONE,
-    STOP_AWAITS, /* its replicas do not have the whole log yet */
+    STOP_AWAITS, /* the replicas do not have the whole log yet */
     STOP_SAVES   /* the disk does not have everything yet */
 };
 
@@ -47,7 +47,7 @@ struct stop {
     unsigned flags;
     bool by_command;
     uint64_t awaits_until_ns; /* the end of the wait for replicas */
-    uint64_t extended_ns;     /* when it last asked for more time */
+    uint64_t extended_ns;     /* when systemd was last asked for more time */
     uint64_t again_ns; /* when to repeat the stop of a signal; 0: never */
     uint64_t progress, moved_ns; /* progress of the disk, and when it last
                                     changed */

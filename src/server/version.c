@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * For libraries that are linked when the program starts, it prints the version
- * in use; for hiredis, which does not tell it, the version of the headers.
+ * Prints the versions of the libraries that were loaded at the start. hiredis
+ * has no function for that, so its version is that of the headers.
  */
 #include "server/version.h"
 

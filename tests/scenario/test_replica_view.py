@@ -182,8 +182,9 @@ def test_links_among_the_clients(pair, oracles, which, kind, flags):
                ["connected_clients"] == "1")
     before = replicas.info(pair.primary, "stats")
     with pair.of(which).conn() as conn:
-        # It may be the connection of the last request, which is still closing.
-        assert conn.call("CLIENT", "KILL", "TYPE", "normal") in (0, 1)
+        wait_until(lambda: conn.call("CLIENT", "LIST", "TYPE", "normal")
+                   .count(b"id=") == 1)     # those of the last requests close
+        assert conn.call("CLIENT", "KILL", "TYPE", "normal") == 0
         assert conn.call("CLIENT", "KILL", "ID", mine["id"]) == 1
     wait_until(lambda: int(replicas.info(pair.primary, "stats")
                            ["sync_partial_ok"]) >

@@ -31,8 +31,7 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
     }
     if ((best < own->known[slot] && !sidecar->survey.complete) ||
         (best == 0 && (own->known[slot] != 0 || !sidecar->survey.complete))) {
-        if (!sidecar_is_forced(sidecar, slot) ||
-            sidecar->slots[slot].forced_found) {
+        if (!sidecar_is_forced(sidecar, slot)) {
             return WANT_MISSING;
         }
         if (!patient) {

@@ -19,7 +19,9 @@
 bool
 sidecar_is_forced(const struct sidecar *sidecar, unsigned slot)
 {
-    return sidecar->options.missing_empty || sidecar->slots[slot].forced;
+    const struct sidecar_slot *at = &sidecar->slots[slot];
+
+    return sidecar->options.missing_empty || (at->forced && !at->forced_found);
 }
 
 /* Returns whether the slot is not missing, and writes why. */

@@ -151,6 +151,22 @@ TEST(what_a_silent_daemon_may_have_is_missing)
     check_scenes(scenes, sizeof(scenes) / sizeof(scenes[0]));
 }
 
+/* sidecar-missing-slot empty holds whatever an operator has ordered. */
+TEST(a_missing_slot_is_empty_if_the_option_says_so)
+{
+    static const struct scene scene = {
+        WANT_KEEP,      .known = 5,           .found.known = 5,
+        .silent = true, .forced_found = true, .patient = true
+    };
+    struct rig rig;
+
+    rig_init(&rig, NULL);
+    rig_poll(&rig, RIG_NODES);
+    rig.sidecar->options.missing_empty = true;
+    check_scene(&rig, &scene);
+    rig_fini(&rig);
+}
+
 TEST(a_holder_of_a_higher_epoch_gives_it_when_forced)
 {
     struct scene scene = { WANT_WAITS, .known = OURS + 5,

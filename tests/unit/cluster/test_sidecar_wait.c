@@ -114,25 +114,22 @@ TEST(slots_without_keys_hold_nobody_back_for_long)
 }
 
 /* The file of a server without a journal does not name a slot that was claimed
- * in the moments before a kill, but the snapshot may have its data. */
-TEST(data_that_nobody_holds_waits_for_an_operator)
+ * in the moments before a kill, but the snapshot may have its data. B has older
+ * data, then FORCE-SERVE is said there. */
+TEST(data_that_nobody_holds_waits_for_the_owner)
 {
     struct holdings *file = rig_file(RIG_A, 1);
     struct holdings *of_b = held_by_b(9);
-    struct slot_set exported;
-    char reason[128] = "";
     struct rig rig;
 
     file->held[7] = 0;
     file->known[7] = 8;
-    of_b->held[7] = 6; /* older data */
+    of_b->held[7] = 6;
     begin(&rig, file);
     answer(&rig, of_b);
     assert_false(follows_b(&rig));
     assert_int_equal(slot_set_count(&rig.sidecar->waiting), 1);
-    assert_true(sidecar_give_let_go(rig.sidecar, &rig.sidecar->waiting,
-                                    &exported, reason, sizeof(reason)));
-    of_b->held[7] = 10; /* FORCE-SERVE there */
+    of_b->held[7] = 10;
     answer(&rig, of_b);
     assert_true(follows_b(&rig));
     rig_fini(&rig);
@@ -140,21 +137,24 @@ TEST(data_that_nobody_holds_waits_for_an_operator)
     mem_free(of_b);
 }
 
-TEST(data_that_nobody_holds_goes_when_an_operator_says_so)
+TEST(data_that_nobody_holds_goes_when_an_operator_lets_it_go)
 {
     struct holdings *file = rig_file(RIG_A, 1);
     struct holdings *of_b = held_by_b(9);
-    struct slot_set seven = { { 0 } };
+    struct slot_set waiting, exported;
+    char reason[128] = "";
     struct rig rig;
 
-    slot_set_add(&seven, 7);
-    file->held[7] = 0;
+    file->held[7] = of_b->held[7] = 0;
     file->known[7] = 8;
-    of_b->held[7] = 0;
     begin(&rig, file);
     answer(&rig, of_b);
     assert_false(follows_b(&rig));
-    sidecar_give_gone(rig.sidecar, &seven, rig.now_ms);
+    waiting = rig.sidecar->waiting;
+    assert_true(slot_set_has(&waiting, 7));
+    assert_true(sidecar_give_let_go(rig.sidecar, &waiting, &exported, reason,
+                                    sizeof(reason)));
+    sidecar_give_gone(rig.sidecar, &waiting, rig.now_ms);
     answer(&rig, of_b);
     assert_true(follows_b(&rig));
     rig_fini(&rig);

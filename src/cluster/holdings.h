@@ -22,8 +22,8 @@ enum { HOLDINGS_DATA_MAX = 8 };
 struct holdings {
     /* The node beside which the daemon runs; "": none yet. */
     char node[TOPOLOGY_ID_LEN + 1];
-    /* "": the daemon leads, and the data is its own. Otherwise the data is a
-     * copy of that of the daemon beside this node. */
+    /* "": the daemon leads, and the data is its own. Otherwise it has copied
+     * the data from the daemon beside this node. */
     char follows[TOPOLOGY_ID_LEN + 1];
     /* For a copy: the history of its log. Data with another history is no
      * longer this copy. */

@@ -211,7 +211,7 @@ sidecar_disk_tick(struct sidecar *sidecar, uint64_t now_ms)
 /* ---- the file ------------------------------------------------------------ */
 
 /* Sets the histories that the file names: the present one, earlier ones, and
- * that of the snapshot. The snapshot's comes last, so that earlier ones cannot
+ * the snapshot's. The last place is the snapshot's, so that earlier ones cannot
  * push it out. */
 static void
 name_data(struct sidecar *sidecar)

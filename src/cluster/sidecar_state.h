@@ -118,8 +118,8 @@ struct claim {
     uint64_t least; /* if surveyed: the lowest epoch + 1 at which the source
                        holds one of the slots */
     bool copy; /* the data of the source is a copy, which it does not serve */
-    bool old;  /* newer data than that of the source may exist, and replaces it
-                  if it is found */
+    bool old;  /* data newer than the source's may exist; if it is found, it
+                  replaces the source's */
     bool refused; /* hand_off: the source has refused */
     bool passed;  /* hand_off: a slot was owned by a third node in between */
     bool near;    /* PULLS has nearly all data; the fence waits for our disk */

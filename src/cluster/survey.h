@@ -40,7 +40,7 @@ bool survey_outdoes_source(const struct sidecar *sidecar);
 /* Reduces the slots of a new claim, which all have the same source, to those
  * that one question can ask for. It keeps the slots for which a survey has
  * found the source; if there are none, it keeps all. Of these it keeps the
- * slots whose `known` equals that of the first one. */
+ * slots that have the same `known` as the first one. */
 void survey_separate(struct sidecar *sidecar, struct slot_set *set);
 
 /* Handles an answer to a question of the survey. False: it answers another

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 /* An entry of sidecar-map: the address where clients find the daemon of a node.
- * Without an entry, the address follows from that of the node. */
+ * Without an entry, the address follows from the node's address. */
 struct view_address {
     struct slice id;
     struct slice host;

@@ -308,7 +308,7 @@ load_manifest(struct merge_log *log, int journal_fd)
     return 0;
 }
 
-/* Returns the sequence number before that of the first group. */
+/* Returns the first group's sequence number, less one. */
 static uint64_t
 first_sequence(const struct merge_log *log)
 {

@@ -370,16 +370,26 @@ fence_if_kept(struct sidecar *sidecar, uint64_t now_ms)
     }
 }
 
+/* Continues a claim in PULLS. It ends as soon as a survey has found newer data:
+ * until then, clients write at the source, and that would be lost. */
+static void
+look_at_source(struct sidecar *sidecar, uint64_t now_ms)
+{
+    if (survey_outdoes_source(sidecar)) {
+        sidecar->hooks.pull_cancel(sidecar->hooks.ctx);
+        sidecar->claim.number = 0;
+        fail_claim(sidecar, "another server has newer data", now_ms);
+    } else {
+        fence_if_kept(sidecar, now_ms);
+    }
+}
+
 void
 claim_is_near(struct sidecar *sidecar, uint64_t now_ms)
 {
-    if (sidecar->claim.state == CLAIM_PULLS && survey_outdoes_source(sidecar)) {
-        sidecar->hooks.pull_cancel(sidecar->hooks.ctx);
-        sidecar->claim.number = 0;
-        fail_claim(sidecar, "a server that was silent has newer data", now_ms);
-    } else if (sidecar->claim.state == CLAIM_PULLS) {
+    if (sidecar->claim.state == CLAIM_PULLS) {
         sidecar->claim.near = sidecar->claim.copied = true;
-        fence_if_kept(sidecar, now_ms);
+        look_at_source(sidecar, now_ms);
     }
 }
 
@@ -627,7 +637,7 @@ claim_tick(struct sidecar *sidecar, uint64_t now_ms)
         }
         break;
     case CLAIM_PULLS:
-        fence_if_kept(sidecar, now_ms);
+        look_at_source(sidecar, now_ms);
         break;
     case CLAIM_ASKS:
         break;

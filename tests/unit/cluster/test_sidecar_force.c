@@ -145,31 +145,56 @@ TEST(what_was_said_does_not_outlast_the_ownership)
     mem_free(of_b);
 }
 
-/* C, which is silent, has newer data than B. When it comes back the claim turns
- * to it: what clients had written at B until then would be lost. */
-/* C, which is silent, may have taken the slot and served it since. */
-TEST(clients_are_not_sent_to_a_source_while_a_server_is_silent)
+/* Begins to fetch slot 7 from B. silent: C may have newer data. */
+static void
+begin_pull_from_b(struct rig *rig, const char *silent)
 {
     const struct sidecar_answer keys = { .kind = SIDECAR_HAS_KEYS };
     struct holdings *of_b = mem_zalloc(sizeof(*of_b));
-    struct rig rig;
 
     of_b->held[7] = of_b->known[7] = 2;
-    rig_init(&rig, NULL);
-    rig_poll(&rig, RIG_NODES);
-    for (int round = 0; round < 20 && !rig.pulls; round++) {
-        survey(&rig, 1, of_b, RIG_C);
-        for (size_t i = 0; i < rig.asks; i++) {
-            if (rig.ask[i].question == SIDECAR_ASK_FENCE_EMPTY) {
-                rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &keys);
+    rig_init(rig, NULL);
+    rig_poll(rig, RIG_NODES);
+    for (int round = 0; round < 20 && !rig->pulls; round++) {
+        survey(rig, 1, of_b, silent);
+        for (size_t i = 0; i < rig->asks; i++) {
+            if (rig->ask[i].question == SIDECAR_ASK_FENCE_EMPTY) {
+                rig_answer(rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &keys);
                 break;
             }
         }
     }
-    assert_true(rig.pulls);
+    assert_true(rig->pulls);
+    mem_free(of_b);
+}
+
+/* C, which is silent, may have taken the slot and served it since. */
+TEST(clients_are_not_sent_to_a_source_while_a_server_is_silent)
+{
+    struct rig rig;
+
+    begin_pull_from_b(&rig, RIG_C);
     assert_int_equal(rig.state[7], SLOT_HELD);
     rig_fini(&rig);
-    mem_free(of_b);
+}
+
+/* An operator has had C serve the slot meanwhile. What clients write at B would
+ * be lost. */
+TEST(clients_are_not_sent_to_a_source_once_a_server_has_newer_data)
+{
+    struct holdings *of_c = mem_zalloc(sizeof(*of_c));
+    struct rig rig;
+
+    of_c->held[7] = of_c->known[7] = 5;
+    begin_pull_from_b(&rig, NULL);
+    assert_int_equal(rig.state[7], SLOT_PULLED);
+    rig_tick(&rig, 150);
+    rig_answer_survey(&rig, RIG_C, of_c, NULL);
+    rig_tick(&rig, 10);
+    assert_false(rig.pulls);
+    assert_int_equal(rig.state[7], SLOT_HELD);
+    rig_fini(&rig);
+    mem_free(of_c);
 }
 
 TEST(clients_are_not_sent_to_a_source_with_an_older_state)

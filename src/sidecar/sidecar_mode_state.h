@@ -66,6 +66,8 @@ struct sidecar_mode {
     struct sidecar_report report;
 
     bool pull_near;         /* the present pull has nearly all */
+    uint64_t pull_end;      /* our journal's end when nearly all had arrived; 0:
+                               it has not yet */
     bool pull_linked;       /* the link of the pull was up at the last look */
     unsigned pull_attempts; /* snapshots of the pull, at the last look */
     bool pull_cut;          /* pull_progress.cut at the last look */

@@ -442,6 +442,7 @@ begin_pull(void *ctx, const char *id, const struct slot_set *set)
     const struct pull_hooks hooks = { .ended = on_pull_ended, .ctx = mode };
 
     mode->pull_near = false;
+    mode->pull_end = 0;
     mode->pull_linked = mode->pull_cut = false;
     mode->pull_lost_ms = sidecar_mode_now_ms();
     (void)snprintf(mode->pull_failure, sizeof(mode->pull_failure),
@@ -490,8 +491,27 @@ look_at_link(struct sidecar_mode *mode, const struct pull_progress *progress)
     mode->pull_attempts = progress->attempts;
     mode->pull_cut = progress->cut;
     if (broke && !mode->pull_near) {
+        mode->pull_end = 0;
         sidecar_pull_broke(mode->sidecar, sidecar_mode_now_ms());
     }
+}
+
+/* Returns whether the disk has what had arrived when nearly all was here. What
+ * it does not have when the source is fenced is written while commands wait. */
+static bool
+is_arrival_stored(struct sidecar_mode *mode)
+{
+    const struct journal *journal =
+        persist_journal(mode->loop0->service->persist);
+
+    if (!mode->loop0->service->conf->appendonly) {
+        return true;
+    }
+    if (mode->pull_end == 0) {
+        mode->pull_end = journal_position(journal);
+        store(mode);
+    }
+    return journal_synced(journal) >= mode->pull_end;
 }
 
 static void
@@ -518,7 +538,8 @@ look_at_pull(struct sidecar_mode *mode)
         return;
     }
     if (!mode->pull_near && progress.state == PULL_FOLLOWS &&
-        progress.lag_bytes < SIDECAR_PULL_NEAR_BYTES) {
+        progress.lag_bytes < SIDECAR_PULL_NEAR_BYTES &&
+        is_arrival_stored(mode)) {
         mode->pull_near = true;
         sidecar_pull_is_near(mode->sidecar, sidecar_mode_now_ms());
     }

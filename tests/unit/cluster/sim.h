@@ -266,6 +266,10 @@ void sim_disk_replaced(struct sim_daemon *d);
 
 void sim_disk_store(struct sim_daemon *d);
 void sim_disk_run(struct sim_daemon *d);
+
+/* Notes which items a restart would find, and hold: after each save, and after
+ * each change of what the daemon has kept. */
+void sim_disk_note_saved(struct sim_daemon *d);
 void sim_disk_kill(struct sim_daemon *d);
 bool sim_disk_has(const struct sim_daemon *d, uint64_t history,
                   uint64_t position);

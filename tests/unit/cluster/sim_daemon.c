@@ -665,6 +665,7 @@ sim_run_daemon(int index)
     if (d->ticket > d->kept_ticket && sim.now_ms >= d->kept_ms) {
         d->kept = d->keeping;
         d->kept_ticket = d->ticket;
+        sim_disk_note_saved(d);
     }
     sim_disk_run(d);
     sim_replicate(index);

@@ -96,6 +96,19 @@ run_journal(struct sim_daemon *d)
     }
 }
 
+/* A start holds what was saved of a slot only if the file names the slot. */
+void
+sim_disk_note_saved(struct sim_daemon *d)
+{
+    const struct holdings *own = sidecar_holdings(d->sidecar);
+
+    for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
+        if (d->kept.held[slot] != 0 || own->held[sim_slot(slot)] == 0) {
+            d->unsaved[slot] &= ~d->disk.place.items[slot];
+        }
+    }
+}
+
 void
 sim_disk_run(struct sim_daemon *d)
 {
@@ -109,9 +122,7 @@ sim_disk_run(struct sim_daemon *d)
         disk->save_ms = 0;
         copy_to_disk(d, &disk->saving);
         sim_tell("daemon %d has saved %zu", sim_index(d), disk->place.length);
-        for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
-            d->unsaved[slot] &= ~disk->place.items[slot];
-        }
+        sim_disk_note_saved(d);
     }
     if (sim_below(4000) == 0) {
         begin_save(d);

@@ -20,10 +20,10 @@ static const char *
 name_of(enum claim_state state)
 {
     static const char *const names[] = {
-        [CLAIM_NONE] = "none",     [CLAIM_ASKS] = "asks",
-        [CLAIM_PULLS] = "pulls",   [CLAIM_FENCES] = "fences",
-        [CLAIM_DRAINS] = "drains", [CLAIM_WAITS] = "waits",
-        [CLAIM_KEEPS] = "keeps",
+        [CLAIM_NONE] = "none",     [CLAIM_CHECKS] = "checks",
+        [CLAIM_ASKS] = "asks",     [CLAIM_PULLS] = "pulls",
+        [CLAIM_FENCES] = "fences", [CLAIM_DRAINS] = "drains",
+        [CLAIM_WAITS] = "waits",   [CLAIM_KEEPS] = "keeps",
     };
 
     return names[state];
@@ -41,7 +41,9 @@ static void
 enter(struct sidecar *sidecar, enum claim_state state, uint64_t now_ms)
 {
     static const uint8_t next[] = {
-        [CLAIM_NONE] = 1 << CLAIM_FENCES | 1 << CLAIM_ASKS | 1 << CLAIM_KEEPS,
+        [CLAIM_NONE] = 1 << CLAIM_FENCES | 1 << CLAIM_ASKS | 1 << CLAIM_CHECKS |
+                       1 << CLAIM_KEEPS,
+        [CLAIM_CHECKS] = 1 << CLAIM_NONE | 1 << CLAIM_KEEPS,
         [CLAIM_ASKS] = 1 << CLAIM_NONE | 1 << CLAIM_KEEPS | 1 << CLAIM_PULLS |
                        1 << CLAIM_DRAINS,
         [CLAIM_PULLS] = 1 << CLAIM_NONE | 1 << CLAIM_FENCES | 1 << CLAIM_DRAINS,
@@ -524,6 +526,51 @@ claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms)
     ask_source(sidecar, SIDECAR_ASK_HAND_OFF);
 }
 
+/* Returns whether nobody holds the newest data of one of these slots. */
+static bool
+are_left(const struct sidecar *sidecar, const struct slot_set *set)
+{
+    slot_set_foreach (set, slot) {
+        if (sidecar->own->known[slot] > sidecar->own->held[slot]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Claims slots whose data is here. If nobody holds the newest data, the node of
+ * another server may own them, which decides the same at this moment: each must
+ * see the other's claim. */
+static void
+begin_keeping(struct sidecar *sidecar, struct slot_set *set, uint64_t now_ms)
+{
+    begin_claim(sidecar, sidecar->own->node);
+    sidecar_separate_raised(sidecar, set);
+    enter_claim(sidecar, set);
+    if (are_left(sidecar, set)) {
+        enter(sidecar, CLAIM_CHECKS, now_ms);
+        sidecar->claim.round =
+            sidecar->survey.rounds + (sidecar->survey.open > 0);
+        survey_hurry(sidecar);
+    } else {
+        keep_holdings(sidecar, now_ms);
+    }
+}
+
+/* Handles the end of the survey that CHECKS waits for. */
+static void
+end_check(struct sidecar *sidecar, uint64_t now_ms)
+{
+    slot_set_foreach (sidecar_claimed(sidecar), slot) {
+        if (claim_decide(sidecar, slot, now_ms) != WANT_KEEP) {
+            claim_cancel(sidecar);
+            sidecar->claim.not_until = now_ms + CLAIM_RETRY_MS;
+            return;
+        }
+    }
+    keep_holdings(sidecar, now_ms);
+}
+
 /* Decides about all wanted slots. Begins a claim for those of the first slot's
  * source. */
 static void
@@ -555,10 +602,7 @@ pick(struct sidecar *sidecar, uint64_t now_ms)
         sidecar_serve(sidecar, &sets[WANT_SERVE]);
     }
     if (!slot_set_is_empty(&sets[WANT_KEEP])) {
-        begin_claim(sidecar, sidecar->own->node);
-        sidecar_separate_raised(sidecar, &sets[WANT_KEEP]);
-        enter_claim(sidecar, &sets[WANT_KEEP]);
-        keep_holdings(sidecar, now_ms);
+        begin_keeping(sidecar, &sets[WANT_KEEP], now_ms);
     } else if (source != PEER_NONE) {
         begin_claim(sidecar, sidecar->peers[source].id);
         survey_separate(sidecar, &sets[WANT_CLAIM]);
@@ -612,6 +656,11 @@ claim_tick(struct sidecar *sidecar, uint64_t now_ms)
     case CLAIM_NONE:
         if (now_ms >= claim->not_until && sidecar->role == SIDECAR_LEADS) {
             pick(sidecar, now_ms);
+        }
+        break;
+    case CLAIM_CHECKS:
+        if (sidecar->survey.rounds > claim->round) {
+            end_check(sidecar, now_ms);
         }
         break;
     case CLAIM_DRAINS:

@@ -81,6 +81,9 @@ struct sidecar_survey {
  *                     fenced
  *          -> ASKS    another daemon holds slots that we want
  *          -> KEEPS   what we hold is the newest
+ *          -> CHECKS  the same, of what is left: nobody holds the newest data
+ *   CHECKS -> KEEPS   a survey, begun when others could see the claim, found no
+ *                     other one
  *   ASKS   -> KEEPS   the source is fenced, and had no keys
  *          -> DRAINS  the same, but old keys are here, which an empty pull
  *                     removes
@@ -99,6 +102,7 @@ struct sidecar_survey {
  */
 enum claim_state {
     CLAIM_NONE,
+    CLAIM_CHECKS,
     CLAIM_ASKS,
     CLAIM_PULLS,
     CLAIM_FENCES,
@@ -137,10 +141,10 @@ struct claim {
     uint64_t epoch;  /* epoch + 1 at which we will hold the slots */
     uint64_t raised; /* the epoch + 1 for the slots if our node's is too low;
                         else 0 */
-    uint64_t since_ms; /* since when it is in this state */
-    uint64_t held_ms;  /* when commands on the slots began to wait */
-    uint64_t round;    /* WAITS, and DRAINS if `passed`: a survey after this one
-                          must end */
+    uint64_t since_ms;  /* since when it is in this state */
+    uint64_t held_ms;   /* when commands on the slots began to wait */
+    uint64_t round;     /* CHECKS, WAITS, and DRAINS if `passed`: a survey after
+                           this one must end */
     uint64_t not_until; /* when the next claim may begin, after a failed one */
     char history[HISTORY_ID_CHARS + 1]; /* where the source stopped */
     uint64_t position;

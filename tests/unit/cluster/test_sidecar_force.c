@@ -88,6 +88,32 @@ TEST(a_silent_daemon_has_its_lease_first)
     mem_free(file);
 }
 
+/* B's node owns the slot, too, by its view of the cluster, and B has just said
+ * that it serves what it has. A's claim ends when a survey shows B's. */
+TEST(two_servers_do_not_keep_what_nobody_holds_at_once)
+{
+    struct holdings *of_b = mem_zalloc(sizeof(*of_b));
+    struct rig rig;
+
+    begin_missing(&rig, of_b);
+    assert_true(force(&rig, 7, 7));
+    for (int round = 0; round < 20 && rig.sidecar->claim.state == CLAIM_NONE;
+         round++) {
+        survey(&rig, 1, of_b, NULL);
+    }
+    assert_int_equal(rig.sidecar->claim.state, CLAIM_CHECKS);
+    assert_true(slot_set_has(&sidecar_holdings(rig.sidecar)->claimed, 7));
+    slot_set_add(&of_b->claimed, 7);
+    survey(&rig, 3, of_b, NULL);
+    assert_int_equal(rig.state[7], SLOT_HELD);
+    assert_int_equal(rig.kept.held[7], 0); /* nor would a restart serve it */
+    slot_set_remove(&of_b->claimed, 7);
+    survey(&rig, 4, of_b, NULL);
+    assert_int_equal(rig.state[7], SLOT_SERVED);
+    rig_fini(&rig);
+    mem_free(of_b);
+}
+
 TEST(slots_that_are_not_missing_are_refused_with_the_reason)
 {
     const struct sidecar_answer keys = { .kind = SIDECAR_HAS_KEYS };

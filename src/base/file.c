@@ -369,7 +369,8 @@ file_writev(int fd, struct iovec *iov, size_t count)
 int
 file_write(int fd, const void *data, size_t len)
 {
-    /* struct iovec cannot say that write only reads. */
+    /* iov_base is no pointer to const, although writev only reads. Copying the
+     * pointer avoids a cast. */
     struct iovec iov = { .iov_len = len };
 
     memcpy(&iov.iov_base, &data, sizeof(data));

@@ -6,8 +6,8 @@
  * Reading a thread's CPU clock is a system call, too expensive for each
  * command. The monotonic clock is read anyway, and a span has at most as much
  * CPU time as wall time. So the CPU clock is read at the end of a span only if
- * its wall time exceeds the maximum so far. As its value at the beginning of
- * the span serves the one that the thread noted at its last turn, at most
+ * its wall time exceeds the maximum so far. For the beginning of the span, the
+ * value is used that the thread noted at its last turn, at most
  * LONGEST_APART_NS before. The result is the smaller of the wall time and the
  * CPU time since that turn: never too low, and at most LONGEST_APART_NS too
  * high.
@@ -36,7 +36,7 @@ struct longest_span {
     uint64_t cpu_ns;   /* of the thread, at that time or a little before */
 };
 
-/* The time when this thread last read both clocks. */
+/* Both clocks, as this thread read them at the last turn that it noted. */
 extern _Thread_local struct longest_span longest_turn_read;
 
 /* The wall time that a span must exceed to be measured. */

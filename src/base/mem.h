@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * All memory. All memory of the program comes from here. mem_alloc aborts
- * without memory: it is for small blocks, of a size that no client chooses,
- * while the server starts. mem_try_* return NULL. No other file calls malloc.
- * Every byte is counted, as the allocator rounds it, in the metric slot of the
- * thread (base/metrics.h); mem_used() sums the slots. Any thread.
+ * All memory of the program comes from here; no other file calls malloc.
+ * Without memory mem_alloc aborts: it is for blocks of a size that no client
+ * chooses. mem_try_* return NULL. Every byte is counted, as the allocator
+ * rounds it, in the metric slot of the thread (base/metrics.h); mem_used() sums
+ * the slots. Any thread.
  *
  * When the allocator has no memory left, a reserve that was set aside at the
  * start (base/reserve.h) provides it. The claim of a thread says how much of

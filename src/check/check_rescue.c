@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Copies filter by filter, so it needs the memory of the largest one. Only a
- * snapshot that was written while clients went on is loaded first.
+ * snapshot that was written while clients went on is first loaded as a whole.
  */
 #include "check/check_rescue.h"
 
@@ -68,8 +68,8 @@ rescue_filters(struct rescue *rescue, int fd,
     return error == 0 ? snapshot_end(rescue->writer, written) : error;
 }
 
-/* Completes copies with the effects that are left, since some may be lost, and
- * writes the result. */
+/* Loads the snapshot and writes the result. The load completes the filters with
+ * the effects that the file still has. */
 static int
 rescue_world(struct rescue *rescue, int fd, struct check_snapshot *found,
              const struct snapshot_stamp *written, int out)

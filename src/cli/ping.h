@@ -11,8 +11,9 @@
 struct conf;
 struct conf_args;
 
-/* Prints the reply, or why there is no good one. words: those of args, which
- * begin with --ping- . Returns an exit status: SERVER_EXIT_MISTAKE for a bad
- * word, SERVER_EXIT_FAILED if the server is not well. */
+/* Prints the reply, or why there is no good one. words: the arguments
+ * --ping-..., args->ping_words of them. Returns an exit status:
+ * SERVER_EXIT_MISTAKE for a bad word, SERVER_EXIT_FAILED if the server is not
+ * well. */
 int ping(const struct conf *conf, const struct conf_args *args,
          char *const *words);

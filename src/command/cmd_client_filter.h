@@ -39,7 +39,8 @@ struct cmd_client_filter {
     enum client_type type[2];
     int64_t db[2];
     int64_t age_s, idle_s; /* at least; 0: any */
-    uint64_t *ids[2];      /* [0] in LIST: as given; else sorted, each once */
+    uint64_t *ids[2];      /* sorted and each once, but ids[0] of LIST is in the
+                              order of the arguments */
     size_t id_count[2];
 };
 

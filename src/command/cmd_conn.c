@@ -157,8 +157,8 @@ waits_for_turn(struct request *req, struct login *login)
     return true;
 }
 
-/* Finds the user of a password. ERR_AGAIN: it waits, or the password is long.
- */
+/* Finds the user of a password. ERR_AGAIN: the login must wait, or a long
+ * password is not hashed to its end yet. */
 static enum err
 find_user(struct request *req, struct slice name, struct slice password,
           struct user **ret_user)

@@ -15,7 +15,8 @@ struct unpacking {
     bool cuts;
 };
 
-/* Takes `count` bytes off the space that is left, or as many as there are. */
+/* Limits *count to the space that is left, if bytes beyond it are left out.
+ * Otherwise returns false if the space is too small. */
 static bool
 fit(const struct unpacking *unpacking, const struct lzf *lzf, size_t *count)
 {

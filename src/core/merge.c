@@ -27,7 +27,8 @@ struct parts {
     const struct bloom *const *others;
     size_t count;          /* number of `others` */
     uint64_t newest_items; /* of the union */
-    bool over;             /* layers may get more items than they can count */
+    bool over;             /* a layer may get more items than its capacity: it
+                              then counts as full */
 };
 
 /* Returns part 0, which is written to, or one of the others. */
@@ -96,8 +97,8 @@ same_ageing(const struct bloom *a, const struct bloom *b)
             left->generations == right->generations);
 }
 
-/* Returns how many layers of both can be compared: of kind ageing the first,
- * since the others may be of different generations. */
+/* Returns how many layers of both can be compared. For kind ageing that is only
+ * the first layer, since the others may be of different generations. */
 static uint32_t
 comparable(const struct bloom *a, const struct bloom *b)
 {
@@ -185,9 +186,9 @@ or_lines(struct line *to, const struct line *from, size_t count)
     }
 }
 
-/* Computes one block of the union of all layers INDEX. Clears, in *whole, the
- * bits of the parts that do not have the whole block, among the first WATCHED
- * parts. */
+/* Computes one block of the union of all layers INDEX. In *whole, each of the
+ * first WATCHED parts has a bit. Clears the bits of those parts that have no
+ * such layer, or whose block lacks a bit of the union. */
 static void
 unite_block(const struct parts *parts, uint32_t index, size_t from,
             size_t count, struct line *ret_block, uint64_t *whole)
@@ -213,7 +214,8 @@ unite_block(const struct parts *parts, uint32_t index, size_t from,
     }
 }
 
-/* Returns whether one of the other parts has all bits of the union. */
+/* Returns whether one of the parts from WATCHED on has all bits of the union.
+ * ONES is the number of these bits. */
 static bool
 has_all(const struct parts *parts, uint32_t index, uint64_t ones)
 {
@@ -267,9 +269,10 @@ power(double base, uint64_t exponent)
     return result;
 }
 
-/* Returns the number in [LEAST, MOST] nearest to the n for which this many bits
- * stay clear: the least for which n + 1/2 would leave fewer. Both sides are
- * squared, so that the exponent is a whole number. */
+/* Returns the number n of items in [LEAST, MOST] that best explains ONES set
+ * bits: the least n for which n + 1/2 items leave at most as many bits clear as
+ * there are. Both sides of the comparison are squared, so that the exponent is
+ * a whole number. */
 static uint64_t
 estimate(const struct layer *layer, uint64_t ones, uint64_t least,
          uint64_t most)
@@ -290,9 +293,8 @@ estimate(const struct layer *layer, uint64_t ones, uint64_t least,
     return least;
 }
 
-/* Returns what all deletable layers INDEX cost together. *ret_refund is the sum
- * of their refunds, in bits, without the whole items, which are subtracted from
- * the cost. */
+/* Returns the items of all deletable layers INDEX together, less the whole
+ * items in the sum of their refunds. *ret_refund is that sum, in bits. */
 static uint64_t
 sum_items(const struct parts *parts, uint32_t index, const struct layer *like,
           uint64_t *ret_refund)

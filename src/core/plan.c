@@ -137,9 +137,9 @@ plan_fits(uint64_t size_bytes, uint64_t grown_bytes, uint64_t module_bytes,
     return (similar ? module_bytes : size_bytes) <= limit_bytes;
 }
 
-/* Does what plan_fits() does for COUNT layers that take LAYERS_BYTES in
- * valkey-bloom, which compared the limit when its vector had slots for SLOTTED
- * layers. */
+/* Does what plan_fits() does for COUNT layers, which take LAYERS_BYTES in
+ * valkey-bloom. When valkey-bloom compares their size with the limit, its
+ * vector has the slots for SLOTTED layers. */
 static bool
 layers_fit(uint64_t size_bytes, uint64_t layers_bytes, uint32_t count,
            uint32_t slotted, uint64_t limit_bytes)
@@ -280,8 +280,8 @@ geometry_of(const struct bloom_params *params, uint64_t capacity, double rate)
     }
 }
 
-/* Returns whether two numbers of bits differ so little that they may be one
- * result of two mathematical libraries. */
+/* Returns whether two numbers of bits differ so little that two mathematical
+ * libraries may have computed them from the same parameters. */
 static bool
 is_near(uint64_t a, uint64_t b)
 {
@@ -315,8 +315,8 @@ first_geometry(const struct bloom_params *params, struct geometry *ret_geometry)
     return true;
 }
 
-/* Returns the bytes of the filter with the next layer; of a new ageing filter,
- * those that it will have with all generations. */
+/* Returns the bytes of the filter with the next layer. For a new ageing filter,
+ * returns the bytes that it will have with all generations. */
 static uint64_t
 whole_size(const struct bloom_params *params, const struct plan *plan,
            const struct plan_layer *next)

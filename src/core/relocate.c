@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Does not move the positions of pieces that a filter has while it is completed
- * (core/deletable.h): they are freed soon.
+ * The array bloom_extra.pieces is not moved: a filter has it only while it is
+ * completed (core/deletable.h).
  */
 #include "core/relocate.h"
 

@@ -27,8 +27,10 @@ struct awaited {
 };
 
 /* The values of the maps are pointers into this array. A key that is ours has
- * the mark of the round that brought it; only copies that broke leave marks of
- * several rounds, so the marks of enough rounds differ. */
+ * the mark of the round (the full copy) that brought it. Later rounds use the
+ * marks again. That does no harm, since a complete copy deletes the keys of all
+ * earlier rounds: only copies that broke one after another have marks at the
+ * same time. */
 enum { MARK_SPARED, MARK_LOST, MARK_ROUNDS, MARKS = 4096 };
 static char marks[MARKS];
 
@@ -577,7 +579,8 @@ ask_exists(struct load_target *target, uint64_t db, struct slice key,
     return true;
 }
 
-/* `deletes`: under --existing replace, a filter that is there goes now. */
+/* deletes: with --existing replace, also delete the filter that the server has
+ * under this key. */
 static bool
 claim(struct load_target *target, uint64_t db, struct slice key, bool deletes,
       bool *ret_go)

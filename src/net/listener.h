@@ -26,7 +26,8 @@ struct listener {
     struct listeners *all;
 };
 
-/* The kinds of sockets: by what their clients speak, and who these are. */
+/* The kinds of sockets. They differ in what their clients speak, or in who the
+ * clients are. */
 enum listener_kind {
     LISTENER_PLAIN,
     LISTENER_TLS,
@@ -51,9 +52,10 @@ struct listeners {
 };
 
 struct listen_options {
-    const char
-        *bind;     /* addresses separated by blanks; '-' in front: optional */
-    unsigned port; /* 0: no plain TCP */
+    /* Addresses separated by blanks. One that begins with '-' is left out if
+     * this machine does not have it. */
+    const char *bind;
+    unsigned port;            /* 0: no plain TCP */
     unsigned tls_port;        /* at the same addresses; 0: no TLS */
     const char *admin_bind;   /* addresses for the operator */
     unsigned admin_port;      /* 0: none */

@@ -17,9 +17,10 @@ struct persist;
 void full_state_init(struct full_state *state, struct persist *persist);
 void full_state_fini(struct full_state *state);
 
-/* Returns a job, which says what to write. The state begins at the place of the
- * log at which full_state_start is called. dir_fd: the data directory or the
- * journal's directory. */
+/* Returns a job, which says what to write: the file `name` in dir_fd, which is
+ * the data directory or the journal's directory. full_state_start() and
+ * full_state_write_here() note the place of the log at which the state begins.
+ */
 struct walker_job full_state_job(const struct persist *persist, int dir_fd,
                                  const char *name);
 
@@ -33,8 +34,8 @@ int full_state_write_here(struct persist *persist, struct walker_job *job);
 /* full_state_is_through() returns whether the walk has visited everything and
  * waits for its end. Then the caller raises the gate and calls
  * full_state_end(). If that returns false, the walk still has something to
- * copy, and goes on. If it returns true, the written state is the present one,
- * at this place. */
+ * copy, and goes on. If it returns true, the written state is the present one;
+ * the outputs are its place in the log. */
 bool full_state_is_through(struct full_state *state);
 bool full_state_end(struct full_state *state, uint64_t *ret_position,
                     uint64_t *ret_sequence);

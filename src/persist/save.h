@@ -16,7 +16,7 @@ bool save_is_due(struct persist *persist, const struct persist_conf *conf);
 /* Each of these functions takes the next step (persist_state.h). */
 void save_begin(struct persist *persist);
 void save_written(struct persist *persist, int error);
-/* Notes that the snapshot that is being written is the present state. Under the
+/* Notes that the snapshot being written has all changes up to now. Under the
  * raised gate. */
 void save_note(struct persist *persist);
 void save_ended(struct persist *persist, int error);

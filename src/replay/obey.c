@@ -77,8 +77,8 @@ sift(struct batch *batch, bool drops_marks, size_t *ret_bad)
 static bool
 batch_needs_world(const struct batch *batch, bool *is_long)
 {
-    struct slice last = { NULL, 0 }; /* the last name that needs no more than
-                                        its keys */
+    struct slice last = { NULL, 0 }; /* the last name of a command that does not
+                                        need the raised gate */
 
     for (uint32_t i = 0; i < batch->count; i++) {
         const struct slice *argv = &batch->argv[batch->command[i].first];

@@ -7,8 +7,9 @@
 struct server;
 
 /* Begin a stop, which ends the server when its replicas and the disk have
- * everything. If that fails, the server goes on, and later repeats the stop of
- * a signal. shutdown_ask() is for SHUTDOWN: any thread; ctx is the server. */
+ * everything. If a stop fails, the server goes on; later it repeats a stop that
+ * a signal began, but not one that SHUTDOWN began. shutdown_ask() is for
+ * SHUTDOWN: any thread; ctx is the server. */
 void shutdown_by_signal(struct server *server, int number);
 void shutdown_ask(void *ctx, unsigned flags);
 

@@ -14,8 +14,8 @@ is_zero_line(const uint8_t *line)
                              words[5] | words[6] | words[7]) == 0;
 }
 
-/* Returns the first line from `at` on that is not zero (or that is, without
- * `zero`). */
+/* Skips lines from `at` on: zero lines if `zero` is set, other lines if not.
+ * Returns the first line that is not skipped; `count` if there is none. */
 static uint32_t
 skip(const uint8_t *lines, uint32_t at, uint32_t count, bool zero)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The digits are wiped from memory when they were read.
+ * The text of the file is wiped from memory after use.
  */
 #include "snapshot/secret_file.h"
 
@@ -14,8 +14,8 @@
 
 enum { DIGITS = 2 * BLOOM_SECRET_BYTES, OTHERS = S_IRWXG | S_IRWXO };
 
-/* Reads what the file has into a text with space for one byte more than it may
- * have. */
+/* Reads the text of the file, up to one byte more than a good file has: that
+ * byte shows that the file is too long. */
 static int
 read_text(int fd, char *ret_text, size_t *ret_len)
 {

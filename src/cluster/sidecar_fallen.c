@@ -4,8 +4,8 @@
 #include "base/log.h"
 #include "cluster/survey.h"
 
-/* Returns the epoch + 1 that a claim needs at least: the slot's holder refuses
- * a lower one. */
+/* Returns the lowest epoch at which the slot can be claimed, plus 1: its holder
+ * refuses a claim at a lower epoch. */
 static uint64_t
 asked_of(const struct sidecar *sidecar, unsigned slot)
 {

@@ -21,8 +21,9 @@ is_being_given(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 
 /* ---- slots whose owner's daemon has not come ----------------------------- */
 
-/* The former owner may have taken the slot without asking us. And the daemon of
- * the new owner may not know yet that its node owns the slot. */
+/* Commands must wait: the new owner's daemon may not know yet that its node
+ * owns the slot. We no longer export the slot: the former owner may have taken
+ * it without asking us. */
 bool
 sidecar_give_pass(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
@@ -78,7 +79,7 @@ sidecar_give_lose(struct sidecar *sidecar, unsigned slot, uint16_t owner,
     }
 }
 
-/* Notes that the daemon beside this node has come for the slots. NULL: forgets
+/* Notes that the daemon beside `node` has come for the slots. NULL: forgets
  * which daemon came. */
 static void
 came(struct sidecar *sidecar, const struct slot_set *set, const char *node)
@@ -180,8 +181,8 @@ sidecar_give_await(struct sidecar *sidecar, uint64_t now_ms)
 
 /* ---- fences -------------------------------------------------------------- */
 
-/* Returns whether the slot was served here until now, at this epoch + 1 (0:
- * any), and nobody else has claimed it. */
+/* Returns whether the slot was served here until now, and nobody else has
+ * claimed it. epoch: the epoch + 1 at which it must be held; 0: any. */
 static bool
 is_latest(const struct sidecar *sidecar, unsigned slot, uint64_t epoch)
 {
@@ -295,8 +296,8 @@ fence(struct sidecar *sidecar, const struct slot_set *set,
     sidecar->changed = true;
 }
 
-/* Lets clients use the slots here that the daemon beside this node redirects
- * with ASK. */
+/* Serves the slots to clients that the daemon beside `node` redirects here with
+ * ASK. */
 static void
 export_slots(struct sidecar *sidecar, const struct slot_set *set,
              const char *node)
@@ -363,8 +364,8 @@ forget_slots(struct sidecar *sidecar, const struct slot_set *set,
     sidecar->changed = true;
 }
 
-/* Forgets, by rule 4, slots that the daemon of their owner holds at a higher
- * epoch. */
+/* Forgets slots that the daemon of their owner holds at a higher epoch (rule 4
+ * of sidecar.h). */
 void
 sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -417,7 +418,7 @@ sidecar_give_outdate(struct sidecar *sidecar, uint64_t now_ms)
             continue;
         }
         if (is_fetched(sidecar, slot)) {
-            own->copied[slot] = 1; /* every other copy counts as longer */
+            own->copied[slot] = 1; /* so every other copy is newer */
             sidecar->dirty = true;
         } else if (is_being_given(sidecar, slot, now_ms)) {
             survey_hurry(sidecar);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A slot refers to at most five peers. Two of these have answered the same
- * surveys as all others, and the owners are in the topology. So there are never
- * more peers than indices.
+ * There are never more peers than indices. The owners of slots are in the
+ * topology, and the holders (`fresh`, `found`) have answered one of two
+ * surveys. Only `source`, `comer` and `forced_from` may be of a single slot.
  */
 #include "cluster/sidecar_peers.h"
 

@@ -75,15 +75,16 @@ struct cluster_view {
     uint8_t state[CLUSTER_SLOTS];       /* enum slot_state */
     uint16_t source[CLUSTER_SLOTS];     /* node to ASK for a PULLED slot */
     unsigned count[SLOT_STATES];        /* slots by state */
-    unsigned assigned, failing, failed; /* slots with an owner; with an owner
-                                           that is PFAIL; that is FAIL */
+    unsigned assigned, failing, failed; /* slots with any owner; with a PFAIL
+                                           owner; with a FAIL owner */
     unsigned shards;                    /* primaries with slots: cluster_size */
     unsigned owned;     /* slots of this node, or of its primary */
     unsigned replicas;  /* replicas of the same primary, without those that are
                            FAIL */
     unsigned silent;    /* silent daemons */
     unsigned fallen;    /* missing slots whose owner's epoch has fallen */
-    unsigned waiting;   /* slots that keep this server from following */
+    unsigned waiting;   /* slots whose data keeps this server from following its
+                           node's primary */
     uint16_t waits_for; /* owner of the first of them, or NOBODY */
     bool primary;       /* this node is a primary */
     int leader;         /* index of this node, or of its primary if it

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The server replaces most of the files that are copied here as a whole, and
- * appends to the others. So a copy has the contents that a file had when it was
- * read.
+ * Most of the files that are copied here are only ever replaced as a whole; the
+ * server appends to the others. So a copy has the contents that a file had when
+ * it was read.
  */
 #include "check/check_beside.h"
 

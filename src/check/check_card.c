@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Each field is printed at once. Only where a verdict comes first, the text is
- * gathered meanwhile.
+ * Fields are printed at once. But if a verdict has to come first, the cards are
+ * gathered in memory until then.
  */
 #include "check/check_card.h"
 
@@ -22,7 +22,8 @@ static const struct {
     [CHECK_STATE_UNREADABLE] = { "unreadable", CHECK_UNREADABLE },
 };
 
-/* Where reports go: standard output may have an archive or commands. */
+/* Returns where reports go: standard error while standard output carries an
+ * archive (backup --tar) or commands (cat). */
 static FILE *
 report_file(const struct check *check)
 {

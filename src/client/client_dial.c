@@ -42,7 +42,7 @@ await_connect(struct client *client, uint64_t deadline_ns)
     return error == 0 || client_fail(client, CLIENT_NO_SERVER, error);
 }
 
-/* Begins to connect; the fault before is forgotten. */
+/* Clears the fault of an earlier attempt and begins to connect. */
 static bool
 begin_connect(struct client *client, const struct sockaddr *to, socklen_t len,
               bool *ret_pending)

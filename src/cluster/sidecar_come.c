@@ -4,9 +4,10 @@
 #include "cluster/sidecar_show.h"
 #include "cluster/sidecar_times.h"
 
-/* Collects slots of one source, the daemon that served them last, for which it
- * was not asked in this round. Slots whose source a survey has found are left
- * out: that source may not have the newest data. */
+/* Collects slots with the same source, the daemon that served them last. Leaves
+ * out fenced slots, and slots of which the source was told in this round. Also
+ * leaves out slots whose source a survey has found: that source may not have
+ * the newest data. */
 static void
 collect(struct sidecar *sidecar, struct slot_set *ret_set)
 {
@@ -49,7 +50,8 @@ sidecar_come_tick(struct sidecar *sidecar, uint64_t now_ms)
         return;
     }
     if (sidecar->changed) {
-        sidecar_show(sidecar); /* commands wait here before the source hears */
+        /* Commands must wait here before the source learns that we come. */
+        sidecar_show(sidecar);
     }
     slot_set_unite(&come->asked, &come->set);
     come->source = sidecar->slots[first].source;

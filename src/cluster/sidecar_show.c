@@ -6,9 +6,9 @@
 #include "cluster/view.h"
 
 /* Returns the node to which ASK redirects for the slots that are being pulled.
- * TOPOLOGY_NOBODY: no slots are, the node is gone, or commands must wait. They
- * wait for a source with old data: changes that it acknowledged would be lost
- * if newer data was found. */
+ * Returns TOPOLOGY_NOBODY if no slots are pulled, if the node is gone, or if
+ * commands must wait. Commands wait while the source may have old data: changes
+ * that the source acknowledged would be lost if newer data was found. */
 static uint16_t
 source_of_pull(const struct sidecar *sidecar)
 {
@@ -33,8 +33,8 @@ state_of_owned(const struct sidecar *sidecar, unsigned slot, bool pulls)
         return sidecar->behind ? SLOT_MISSING : SLOT_SERVED;
     case PHASE_MISSING:
         return SLOT_MISSING;
-    case PHASE_CLAIMED: /* without a source, the slot was fenced here meanwhile
-                         */
+    case PHASE_CLAIMED:
+        /* A slot without a source was fenced here during the claim. */
         return pulls && at->source != PEER_NONE ? SLOT_PULLED : SLOT_HELD;
     case PHASE_FOUND:
         return at->source_serves ? SLOT_PULLED : SLOT_HELD;

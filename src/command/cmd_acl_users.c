@@ -59,8 +59,8 @@ refuse_rule(struct request *req, struct user_refusal *refusal)
     return err;
 }
 
-/* Applies rules, as many as a piece has time for, and puts them in force behind
- * the last one. If the user was changed between two pieces, begins anew. */
+/* Applies rules until the time of one piece is over; after the last rule, puts
+ * them in force. If the user has changed meanwhile, begins again. */
 static enum err
 edit_user(struct request *req, struct users_edit *edit)
 {
@@ -196,7 +196,7 @@ free_transfer(void *state)
     mem_free(transfer);
 }
 
-/* Copies users for a piece. OK: all of them. */
+/* Copies users until the time of one piece is over. OK: all are copied. */
 static enum err
 copy_users(struct request *req, struct users_copy *copy)
 {
@@ -241,7 +241,7 @@ begin_job(struct request *req, struct acl_transfer *transfer)
     return err;
 }
 
-/* Goes on until the job is done. */
+/* Continues the transfer. ERR_AGAIN: it is not done yet; call this again. */
 static enum err
 go_on(struct request *req, struct acl_transfer *transfer)
 {

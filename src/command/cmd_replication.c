@@ -42,7 +42,8 @@ parse_port(struct request *req, struct slice text, uint32_t *ret_port)
 
 /* ---- REPLICAOF ----------------------------------------------------------- */
 
-/* Makes the server a primary, which also ends the grace of its start. */
+/* Makes the server a primary. This also ends the time after a start in which
+ * writes are refused (start-grace). */
 static enum err
 lead(struct request *req)
 {
@@ -516,7 +517,7 @@ greet(struct request *req)
     return OK;
 }
 
-/* Begins a new history. Only from a log. */
+/* Begins a new history. Only a log may do so, no client. */
 static enum err
 begin_history(struct request *req)
 {

@@ -2,9 +2,10 @@
  *
  * Digests of the data, for comparing servers: equal data has equal digests on
  * every machine, in whatever order it was stored. The digest of a key covers
- * its database, name, expiry and its filter as in DUMP, without the
- * incarnation; expired keys do not count. The digest of everything is the XOR
- * of SHA-256 sums cut to 160 bits.
+ * its database, name, expiry and its filter as in DUMP. The incarnation, a
+ * random number that each creation of a key draws (bloom/bloom_make.h), is not
+ * covered. Expired keys do not count. The digest of everything is the XOR of
+ * SHA-256 sums cut to 160 bits.
  */
 #pragma once
 
@@ -16,7 +17,8 @@ struct digest {
     unsigned char bytes[DIGEST_BYTES];
 };
 
-/* Computes the digest of everything. Under the raised gate. */
+/* Computes the digest of everything. Call it while the gate is raised
+ * (keyspace/gate.h). */
 void digest_all(const struct keyspace *ks, uint64_t now_ms,
                 struct digest *ret_digest);
 

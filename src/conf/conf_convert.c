@@ -164,8 +164,8 @@ convert_file(struct converting *to, const char *path)
     return done;
 }
 
-/* Names the file of the users that the lines made. Redis refuses both kinds of
- * users together, too. */
+/* Sets aclfile to the file that gets the users of the user lines. Fails if the
+ * configuration names an aclfile already: Redis refuses both together, too. */
 static bool
 set_aclfile(struct conf *conf, const char *aclfile,
             struct conf_error *ret_error)
@@ -181,7 +181,7 @@ set_aclfile(struct conf *conf, const char *aclfile,
                     ret_error);
 }
 
-/* Redis listens at 6379, where this server has a port of its own. */
+/* Sets port to 6379, the default of Redis; this server has another default. */
 static bool
 set_other_defaults(struct conf *conf, struct conf_error *ret_error)
 {

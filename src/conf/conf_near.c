@@ -2,8 +2,8 @@
  *
  * A mistake is a letter that is missing, too many or wrong, or two neighbours
  * that are exchanged (optimal string alignment). Distances count half mistakes.
- * If a name is the beginning of another one, such as tls-cert of tls-cert-file,
- * the distance is one and a half mistakes.
+ * If a name of at least 4 letters is the beginning of another one, such as
+ * tls-cert of tls-cert-file, the distance is at most one and a half mistakes.
  */
 #include "conf/conf_near.h"
 

@@ -8,8 +8,9 @@
  * so. A deletion clears the item's bits outside of collided regions, which are
  * its own, so no other item is lost.
  *
- * A stripe is a row of blocks: R lines, and a line with their collision words.
- * So a lookup reads what it reads of a native layer.
+ * A stripe is a row of blocks. A block has R lines, and one line with their
+ * collision words. A lookup does not need those words, so it reads as many
+ * lines as in a native layer.
  *
  *   block    [ line 0 ] ... [ line R-1 ][ collision words of line 0, 1 ... ]
  *   word i of line j: collision word j (8 / R) + i / R
@@ -32,7 +33,7 @@ collision_is_region(uint64_t region)
 /* The lines that a change is applied to: those in pieces that were copied
  * before POSITION. */
 struct collision_scope {
-    const uint64_t *pieces; /* positions of the layer's; NULL: all lines */
+    const uint64_t *pieces; /* positions of the layer's pieces; NULL: all */
     size_t piece_bytes;
     uint64_t position;
 };
@@ -40,8 +41,8 @@ struct collision_scope {
 /* Computes the bytes of a layer. False if they exceed INT64_MAX. */
 bool collision_bytes(struct geometry geometry, uint64_t *ret_bytes);
 
-/* Returns the bytes of a piece of the layer: at most MOST, so that a piece has
- * whole blocks. */
+/* Returns the bytes of a piece of the layer: as many whole blocks as fit into
+ * MOST bytes. */
 size_t collision_piece_bytes(const struct layer *layer, size_t most);
 
 /* Sets the item's bits, and marks those that are set already. Returns whether
@@ -55,8 +56,8 @@ uint16_t collision_clear(struct layer *layer, struct bloom_hash hash,
                          const struct collision_scope *scope);
 
 /* Unites the layer FROM with INTO, which has the same shape. INTO then has the
- * bits and collisions of both, and a collision where both have a bit. Counts
- * nothing. */
+ * bits and collisions of both, and a collision where both have a bit. Leaves
+ * the counts of INTO as they are. */
 void collision_unite(struct layer *into, const struct layer *from);
 
 /* The operations of struct layer_ops. */

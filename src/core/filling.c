@@ -8,7 +8,8 @@
 #include "core/env.h"
 #include "core/filter.h"
 
-/* Follows bytes that have moved. */
+/* Points the filling to the stored bytes, which may have moved since the last
+ * piece. */
 static void
 move(struct filling *filling, const uint8_t *stored)
 {
@@ -22,7 +23,8 @@ move(struct filling *filling, const uint8_t *stored)
 }
 
 /* Reads the array of the next layer. A packed array with a head is unpacked
- * elsewhere first. */
+ * into a buffer of its own (filling->unpacked); any other is unpacked or copied
+ * straight into the layer. */
 static enum bloom_status
 begin_array(struct filling *filling, const struct bloom *bloom,
             const struct bloom_env *env)
@@ -31,7 +33,8 @@ begin_array(struct filling *filling, const struct bloom *bloom,
                   filling->layer + 1 == bloom->count, &filling->array);
     CHECK(!filling->in.failed && filling->array.len >= filling->head);
     filling->at = filling->head;
-    /* Without a head it unpacks into the new layer, whose bits are 0. */
+    /* A packed array without a head is unpacked into the new layer, whose bits
+     * are 0. */
     filling->lzf = (struct lzf){ .zeroed = filling->head == 0 };
     if (filling->array.is_lzf && filling->head > 0) {
         filling->unpacked = env->alloc(env->ctx, (size_t)filling->array.len);

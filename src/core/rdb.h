@@ -44,7 +44,7 @@ struct rdb_string {
     uint64_t len;        /* after expanding */
     const uint8_t *data; /* bytes, or LZF data */
     size_t data_len;
-    char number[24]; /* if it is a number: its text, to which data points */
+    char number[24]; /* if it is a number: its text; data is NULL then */
     bool is_number;
     bool is_lzf;
 };

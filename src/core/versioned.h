@@ -48,7 +48,7 @@ versioned_write(void *ret_theirs, const void *ours, size_t size, size_t least)
 
     memcpy(&given, to, sizeof(given));
     CHECK(given >= least); /* the caller sets struct_size */
-    if (given == size) {   /* copied without a call */
+    if (given == size) {   /* a constant length: memcpy is inlined */
         memcpy(to + sizeof(given), from + sizeof(given), size - sizeof(given));
         return;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The neighbour answers in order, so a queue of the questions assigns the
- * replies to them. There is at most one look under way. A look that gets no
- * answer for long ends the link.
+ * The neighbour answers in order, so a queue of the questions tells which
+ * question each answer belongs to. There is at most one look under way. If a
+ * look gets no answer for ANSWER_TIMEOUT_MS, the link ends.
  */
 #include "dial/neighbour.h"
 
@@ -513,7 +513,7 @@ neighbour_parse(const char *text, struct neighbour_address *ret_address)
          !host_port_number(&parts, &address.port) ||
          (!parts.bracketed &&
           memchr(parts.host.data, ':', parts.host.len) != NULL))) {
-        return false; /* or an IPv6 address without brackets */
+        return false; /* malformed, or an IPv6 address without brackets */
     }
     if (parts.host.len >= sizeof(address.host)) {
         return false;

@@ -47,7 +47,7 @@ unknown_command(struct request *req)
 }
 
 /* Returns whether nobody shall know of the command, which may be NULL, or of
- * its container (option disabled-commands). Logs may have it. */
+ * its container (option disabled-commands). Commands of a log still run. */
 static bool
 is_disabled(const struct request *req, unsigned words)
 {
@@ -210,8 +210,9 @@ is_too_loud(const struct request *req, uint32_t flags)
            (shown || (flags & loud) != 0);
 }
 
-/* Returns the flags that the command, and everything that EXEC runs, has. WATCH
- * reads keys, so it must not run while data is absent. */
+/* Returns the flags of the command; for EXEC, only the flags that EXEC and all
+ * queued commands have. WATCH reads keys, so it does not get CMD_LOADING: it
+ * must not run while data is absent. */
 static uint32_t
 flags_for_data(const struct request *req)
 {
@@ -271,7 +272,7 @@ admit_by_all(const struct request *req, bool routes)
         flags |= txn_flags(req->session);
     } else if (txn_is_open(req->session) && command->id != CMD_ID_DISCARD &&
                command->id != CMD_ID_QUIT && command->id != CMD_ID_RESET) {
-        flags |= CMD_DENYOOM; /* Redis queues nothing then */
+        flags |= CMD_DENYOOM; /* Redis queues nothing while memory is full */
     }
     /* During a pause nothing is evicted either. */
     if ((flags & CMD_DENYOOM) != 0 &&

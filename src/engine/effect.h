@@ -14,9 +14,10 @@
  * the effect of the command that found the key.
  *
  * A silent worker, which executes another server's log, passes no effects on.
- * But its stripes get positions, too: that of each command's end in that log,
- * so that a copy of an entry says exactly which commands it includes. The log
- * is relayed later (journal_relay), so reads do not wait for these positions.
+ * But it sets the positions of stripes, too, to the position of each command's
+ * end in that log. So a copy of an entry says exactly which commands it
+ * includes. The log is relayed later (journal_relay), so reads do not wait for
+ * these positions.
  *
  * All of this happens inside a section of the gate or with the gate raised,
  * since the journal is switched on and off under the raised gate.
@@ -33,14 +34,16 @@ enum {
 };
 
 /* Returns the most bytes that the effect of these words takes, if it creates no
- * filter. The effect for a deletable filter has a place for each item, and two
- * words more (keyspace/redo.h). The effect for an ageing filter (bloom/adds.h)
- * has three words more, which are shorter than three places. */
+ * filter. The effect for a deletable filter has a place for each item, and one
+ * word more, PLACED (keyspace/redo.h). The effect for an ageing filter
+ * (bloom/adds.h) has three words more: AT, a time, and ITEMS. So neither adds
+ * more words than the command has, which is at least 3. */
 static inline size_t
 effect_words_bytes(const struct slice *argv, size_t argc)
 {
-    /* The most bytes of a place (keyspace/redo.h). AT, a time of 20 digits,
-     * ITEMS, and three letters of the command's name have 30. */
+    /* The most bytes of a place (keyspace/redo.h). Three places also cover AT,
+     * a time of 20 digits, ITEMS, and 3 letters by which the name of the
+     * effect's command may be longer: 30 bytes. */
     enum { PLACE_BYTES = 11 };
 
     return stage_effect_bytes(argv, argc) +
@@ -80,9 +83,9 @@ void effect_add(struct request *req);
 void effect_delete(struct worker *worker, const struct key *key);
 
 /* Hands over the effects that were added, as one transaction if txn, and gives
- * the set's stripes their new position; if none were added, notes the position
- * of what was read. Under the set's locks. last: the last word of the command
- * that was executed, from which a silent worker finds its place in the log. */
+ * the set's stripes their new position. If none were added, notes the position
+ * of what was read. Call it while the set is locked. last: the last word of the
+ * executed command, from which a silent worker finds its place in the log. */
 void effect_close_slow(struct worker *worker, const struct lock_set *set,
                        bool txn, const struct slice *last);
 static inline void

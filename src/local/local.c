@@ -103,7 +103,8 @@ complete(struct bloomery_local_options *options)
     return NULL;
 }
 
-/* Puts a login that the options have in the place of the URL's. */
+/* Replaces the login of the URL by the user and the password of the options, as
+ * far as these are set. Returns what is wrong, or NULL. */
 static const char *
 override_login(const struct bloomery_local_options *options,
                struct local_url *url)

@@ -21,7 +21,7 @@ enum {
     SET_MIN = 4,
     EVICT_MAX = 16,   /* keys that one read evicts */
     SWEEP_SLICE = 64, /* buckets under one lock */
-    NAME_SHARE = 16   /* a longer name than 1/16 of the bytes is not kept */
+    NAME_SHARE = 16   /* names longer than limits.bytes / 16 are not kept */
 };
 
 struct reader {
@@ -247,8 +247,8 @@ set_add(struct readership *readership, struct shard *shard, struct key *key,
 
 /* ---- keys ---------------------------------------------------------------- */
 
-/* Returns the bytes of a key with its share of the buckets: at most two for
- * each key while none is removed. */
+/* Returns the bytes of a key with its share of the buckets: there are at most
+ * two buckets for each key while no key is removed. */
 static size_t
 key_bytes(const struct key *key)
 {
@@ -596,7 +596,8 @@ sweep_shard_end(struct shard *shard)
     }
 }
 
-/* Sweeps some buckets of one shard. Returns how many. */
+/* Sweeps some buckets of one shard. Returns how many, plus 1 for the call, so
+ * that empty shards count, too. */
 static size_t
 sweep_slice(struct readership *readership)
 {

@@ -8,7 +8,7 @@
 
 enum {
     PACE_HIGH = 4 << 20, /* pause above so many unsent bytes */
-    PACE_PART = 4        /* resume below this part of them */
+    PACE_PART = 4        /* resume at 1/4 of the bytes to pause at */
 };
 
 /* Returns the amount of unsent output at which the snapshot pauses. It is below

@@ -25,8 +25,9 @@ waits(const struct primary *primary, const struct peer *peer)
 }
 
 /* Returns whether the snapshot that this replica waits for may be requested
- * now. A snapshot of slots may replace one for replicas that has not begun yet:
- * that one begins only when the disk works, which may be never. */
+ * now. A request for slots may replace a request for all data if that snapshot
+ * has not begun: a snapshot of all data begins only when the disk works, which
+ * may be never. */
 static bool
 may_ask(const struct primary *primary, const struct peer *peer, uint64_t now_ms)
 {

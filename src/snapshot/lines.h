@@ -17,8 +17,9 @@ void lines_fini(struct lines *lines);
 
 /* Reads all lines of a filter that codec_new has made, and whose section is
  * *section. On success *section is the last section that was read. *ret_broken
- * is set if the lines end early: then *section is one of voids, of which only
- * the head was read. */
+ * is set if the lines end early, since the filter was removed or moved during
+ * the save. Then *section is a section of voids (type 8, snapshot_format.h), of
+ * which only the head was read. */
 enum snapshot_status lines_read(struct lines *lines, struct bloom *bloom,
                                 struct section *section, bool *ret_broken);
 

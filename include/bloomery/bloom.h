@@ -13,7 +13,7 @@
  * at most rate / (1 - tightening).
  *
  * The library does not lock, log or read a clock, and has no global state that
- * changes an answer, but a secret (bloom_use_secret()). A filter may have one
+ * changes an answer, except secrets (bloom_use_secret()). A filter may have one
  * writer, or any number of readers, at a time. Wrong use, such as a damaged
  * struct, aborts. Compile and link with what `pkg-config --cflags --libs
  * libbloomery` prints.
@@ -67,7 +67,7 @@ extern "C" {
 enum bloom_status {
     BLOOM_OK = 0,
     BLOOM_FULL,       /* a nonscaling filter has `capacity` items */
-    BLOOM_LIMIT,      /* it would exceed bloom_env.size_limit_bytes */
+    BLOOM_LIMIT,      /* the filter would exceed bloom_env.size_limit_bytes */
     BLOOM_NOMEM,      /* the allocator returned NULL */
     BLOOM_RATE_ZERO,  /* the next layer's rate would be <= DBL_MIN */
     BLOOM_OVERFLOW,   /* capacity x expansion exceeds BLOOM_CAPACITY_MAX */
@@ -93,12 +93,13 @@ struct bloom_env {
     void (*free_lines)(void *ctx, void *ptr, size_t bytes);
     void *ctx;
     uint64_t size_limit_bytes; /* 0 refuses every filter; INT64_MAX and more is
-                                  no limit. It is compared with the size of such
-                                  a filter in valkey-bloom, so that a filter
-                                  that fits there fits here, as long as
-                                  bloom_info.size_bytes is at most 1.25 times
-                                  that size; else, and in kind redisbloom,
-                                  with size_bytes */
+                                  no limit. In the kinds redisbloom and ageing
+                                  it limits size_bytes of bloom_info (of an
+                                  ageing filter with all generations). In the
+                                  other kinds it limits the filter's size in
+                                  valkey-bloom, so that a filter that fits there
+                                  fits here. If size_bytes is more than 1.25
+                                  times that size, it limits size_bytes */
 };
 
 /* The kind of a filter: how its items are hashed, where their bits are, and how
@@ -111,13 +112,13 @@ enum bloom_kind {
     BLOOM_AGEING = 4       /* native layers that forget: bloom_add_at() */
 };
 
-/* A nonscaling filter of kind redisbloom was made by EXPANSION 0. Without this
- * flag it was made by NONSCALING, and its header has an expansion of 2. */
+/* Flag: a nonscaling filter of kind redisbloom was made by EXPANSION 0. Without
+ * the flag it was made by NONSCALING, and its header has an expansion of 2. */
 enum { BLOOM_EXPANSION_ZERO = 1 };
 
-/* Items are hashed with a secret of the process (bloom_use_secret(),
- * bloom_add_secret()), so that without it nobody can choose items that raise
- * the error rate. Not of the foreign kinds.
+/* Flag: items are hashed with a secret of the process (bloom_use_secret(),
+ * bloom_add_secret()), so that nobody without the secret can choose items that
+ * raise the error rate. Filters of the foreign kinds cannot have this flag.
  */
 enum { BLOOM_KEYED = 2 };
 
@@ -125,32 +126,32 @@ struct bloom_params {
     size_t struct_size; /* sizeof(struct bloom_params) */
     uint64_t capacity;  /* items of layer 0, 1..BLOOM_CAPACITY_MAX */
     double error_rate;  /* of layer 0, in (0, 1) */
-    double tightening;  /* in (0, 1); of kind redisbloom 0.5 */
+    double tightening;  /* in (0, 1); in kind redisbloom 0.5 */
     uint32_t expansion; /* 0: nonscaling */
     uint32_t kind;      /* enum bloom_kind */
-    uint64_t lines;     /* of each stripe of layer 0; `stripes` is the number
-                           of these. Foreign kinds have bits and hashes here
-                           instead. Both 0: the formula chooses them. Else give
-                           both as bloom_get_params() returned them. They are
-                           refused if the rate would be higher, or the lines
-                           exceed those of the formula by more than one */
+    uint64_t lines;     /* lines in each stripe of layer 0, and in `stripes` the
+                           number of stripes; in the foreign kinds the numbers
+                           of bits and of hashes. Both 0: the formula chooses
+                           them. Else give both as bloom_get_params() returned
+                           them: they are refused if the rate would be higher,
+                           or the lines exceed the formula's by more than one */
     uint32_t stripes;
     uint32_t flags; /* BLOOM_EXPANSION_ZERO or BLOOM_KEYED; later versions may
                        define bits */
     uint8_t seed[BLOOM_SEED_BYTES]; /* without effect in kind redisbloom */
     uint32_t region;   /* of kind deletable: words that share a bit of the
                           collision map, 1, 2, 4 or 8; else 0. The map takes
-                          1/region of the lines' size. Items that share a bit in
-                          such a region cannot be deleted by it */
+                          1/region of the lines' size. Once two items share a
+                          bit in such a region, deletions clear no bit in it */
     uint32_t reserved; /* 0 */
-    /* The next three fields are for kind ageing, else 0. There `capacity` holds
-     * for `seconds`, and `error_rate` for all generations together. */
+    /* The next three fields are for kind ageing, else 0. In it, `capacity` is
+     * for the items of `seconds`, `error_rate` for all generations together. */
     uint32_t seconds;     /* an item is found for at least so long */
     uint32_t generations; /* in `seconds`, 1 to 64: an item is found for at most
                              seconds x (1 + 1 / generations) */
-    uint64_t now_ms;      /* the time when it is made, in ms since 1970. What
-                             bloom_get_params() returns is when the present
-                             generation began */
+    uint64_t now_ms;      /* the time when the filter is made, in ms since 1970;
+                             bloom_get_params() returns the time when the
+                             newest generation began */
     uint64_t fingerprint; /* of the secret of a keyed filter; 0: the secret that
                              bloom_use_secret() has set */
 };
@@ -173,23 +174,23 @@ struct bloom_info {
     uint32_t kind; /* enum bloom_kind */
 };
 
-/* One layer of one filter. Of kind deletable, `items` is the capacity that is
- * used: the bits that adds cost, without those that deletions have cleared.
+/* One layer of one filter. In kind deletable, `items` is the used capacity: the
+ * cost of all adds, less what deletions have given back by clearing bits.
  *
  * The error rate of a native or deletable layer: in a stripe whose line has J
  * items, each of which sets one of 64 bits in each of 8 words, an absent item
- * is found with probability (1 - (63/64)^J)^8. J is binomially distributed:
- * items, 1 / lines. The stripes are independent, so the rate of the layer is
- * the mean of that to the power of the stripes (cf. Putze, Sanders, Singler:
- * "Cache-, Hash- and Space-Efficient Bloom Filters", WEA 2007). Of a foreign
- * kind it is the rate that the layer was made for. */
+ * is found with probability (1 - (63/64)^J)^8. J has the binomial distribution
+ * B(items, 1 / lines). The stripes are independent, so the layer's rate is the
+ * mean probability to the power of the number of stripes (cf. Putze, Sanders,
+ * Singler: "Cache-, Hash- and Space-Efficient Bloom Filters", WEA 2007). In a
+ * foreign kind it is the rate that the layer was made for. */
 struct bloom_layer_info {
     size_t struct_size; /* sizeof(struct bloom_layer_info) */
     uint64_t capacity, items;
-    uint64_t lines;    /* of each stripe, 64 bytes each; foreign kinds: bits */
-    uint32_t stripes;  /* of the foreign kinds: hashes */
+    uint64_t lines;    /* in each stripe, 64 bytes each; foreign kinds: bits */
+    uint32_t stripes;  /* foreign kinds: hashes */
     uint32_t hashes;   /* bits that an item sets: native 8 in each stripe */
-    double error_rate; /* expected when it is full */
+    double error_rate; /* expected when the layer is full */
 };
 
 struct bloom;
@@ -199,8 +200,8 @@ struct bloom;
  * random seeds from a random number. */
 void bloom_seed(uint64_t seed64, uint8_t ret_seed[BLOOM_SEED_BYTES]);
 
-/* The fixed seed of valkey-bloom. It costs nothing either, and so does a seed
- * of 32 zero bytes. */
+/* The fixed seed of valkey-bloom. A filter stores it, or a seed of 32 zero
+ * bytes, at no cost. */
 extern const uint8_t bloom_seed_fixed[BLOOM_SEED_BYTES];
 
 /* Selects the fastest code for this CPU, before threads start. Without this
@@ -215,9 +216,9 @@ const char *bloom_select_cpu(bool force_portable);
  * 32 hexadecimal digits. The dumps carry a fingerprint of it only. */
 void bloom_use_secret(const uint8_t secret[BLOOM_SECRET_BYTES]);
 
-/* Adds a secret for filters that were made with it, beside that of
- * bloom_use_secret(), which new filters get. At any time, in any thread. Fails
- * with BLOOM_LIMIT: 64 others are known. */
+/* Adds a secret for filters that were made with it. New filters still get the
+ * secret of bloom_use_secret(). Call it at any time, in any thread. Fails with
+ * BLOOM_LIMIT if 64 other secrets were added. */
 enum bloom_status bloom_add_secret(const uint8_t secret[BLOOM_SECRET_BYTES]);
 
 /* Creates an empty filter. On failure *ret_bloom is untouched. Fails with
@@ -239,8 +240,8 @@ struct bloom_hash bloom_hash(const struct bloom *bloom, const void *item,
 bool bloom_contains(const struct bloom *bloom, struct bloom_hash hash);
 
 /* Adds the item unless the filter seems to have it already, and grows the chain
- * when the newest layer is full. *ret_added: it was added. On any failure the
- * filter is as before and *ret_added is untouched. Fails with BLOOM_FULL,
+ * when the newest layer is full. *ret_added: whether it was added. On failure
+ * the filter is as before and *ret_added is untouched. Fails with BLOOM_FULL,
  * BLOOM_LIMIT, BLOOM_NOMEM, BLOOM_RATE_ZERO, BLOOM_OVERFLOW,
  * BLOOM_MAX_LAYERS. */
 enum bloom_status bloom_add(struct bloom *bloom, const struct bloom_env *env,
@@ -254,12 +255,12 @@ enum bloom_status bloom_add(struct bloom *bloom, const struct bloom_env *env,
  * there by chance, deleting it takes bits from items that are there. */
 int bloom_delete(struct bloom *bloom, struct bloom_hash hash);
 
-/* Ask, and add to, a filter of any kind at a time, in ms since 1970. One of
- * kind ageing has an item for `seconds` after its last add: an item that is
- * there already is added again, to the generation of this time, and *ret_added
- * is false. The time of the last add stays the filter's time: an earlier one is
- * taken for it. All other calls mean it too, so bloom_contains() may find items
- * for longer. */
+/* Do what bloom_contains() and bloom_add() do, at a time in ms since 1970. A
+ * filter of kind ageing has an item for `seconds` after its last add: an item
+ * that is there already is added again, to the generation of this time, and
+ * *ret_added is false. The latest time of an add is the filter's time; an
+ * earlier time counts as this one. Calls without a time use the filter's time,
+ * so bloom_contains() may find items for longer. */
 bool bloom_contains_at(const struct bloom *bloom, struct bloom_hash hash,
                        uint64_t now_ms);
 enum bloom_status bloom_add_at(struct bloom *bloom, const struct bloom_env *env,
@@ -283,8 +284,8 @@ enum bloom_status bloom_add_batch(struct bloom *bloom,
                                   bool *ret_added, size_t *ret_done);
 
 /* Counts the distinct items among COUNT hashed ones that are not in the filter,
- * and adds none. Items with equal hashes are one item. So that many adds would
- * be answered "new", or less: some items may seem to be there only because of
+ * and adds none. Items with equal hashes are one item. At most this many adds
+ * would be answered "new": some items may seem to be there only because of
  * items that were added just before. Allocates at most 32 bytes an item while
  * it runs. On failure *ret_count is untouched. Fails with BLOOM_NOMEM. */
 enum bloom_status bloom_count_new(const struct bloom *bloom,
@@ -292,16 +293,16 @@ enum bloom_status bloom_count_new(const struct bloom *bloom,
                                   const struct bloom_hash *hashes, size_t count,
                                   size_t *ret_count);
 
-/* Sets *ret_info but its struct_size. Takes the same time for any number of
+/* Sets *ret_info except its struct_size. Takes the same time for any number of
  * layers. */
 void bloom_get_info(const struct bloom *bloom, struct bloom_info *ret_info);
 
-/* Sets *ret_params but its struct_size: the parameters of the filter, with its
+/* Sets *ret_params except its struct_size: the parameters of the filter, its
  * seed, and the lines and stripes of layer 0. */
 void bloom_get_params(const struct bloom *bloom,
                       struct bloom_params *ret_params);
 
-/* Sets *ret_layer but its struct_size to the shape and the expected rate of one
+/* Sets *ret_layer except its struct_size: the shape and expected rate of one
  * layer; layer 0 is the oldest. Returns false if there is no such layer. */
 bool bloom_get_layer(const struct bloom *bloom, uint32_t index,
                      struct bloom_layer_info *ret_layer);
@@ -341,7 +342,7 @@ struct bloom_chunk {
  * filter is complete, so the last reply, with iterator 0, is not needed. If it
  * returns false, or a chunk is damaged, differs from bytes that have come
  * already, or leaves more than 255 gaps, the call fails with BLOOM_CORRUPT.
- * Hostile bytes are checked as in bloom_load(), and it fails with the same. */
+ * Hostile bytes are checked as in bloom_load(), with the same failures. */
 enum bloom_status bloom_load_chunks(bool (*next)(void *ctx,
                                                  struct bloom_chunk *ret_chunk),
                                     void *ctx, const struct bloom_env *env,
@@ -358,9 +359,9 @@ enum bloom_status bloom_copy(const struct bloom *bloom,
 void bloom_reset(struct bloom *bloom, const struct bloom_env *env);
 
 /* Returns the difference because of which two filters have no union, for a
- * message: "layouts", "hashes", "seeds", "capacities", "error rates",
- * "tightening ratios", "expansions", "regions", "ageing times" or "layer
- * shapes"; NULL if there is none. Chains may differ in length. */
+ * message: "layouts", "hashes", "hash secrets", "seeds", "capacities", "error
+ * rates", "tightening ratios", "expansions", "regions", "ageing times" or
+ * "layer shapes"; NULL if there is none. Chains may differ in length. */
 const char *bloom_difference(const struct bloom *a, const struct bloom *b);
 
 /* Makes BLOOM the union of itself and COUNT others: it has every item of each,
@@ -374,7 +375,7 @@ const char *bloom_difference(const struct bloom *a, const struct bloom *b);
  * bits at each position of the words in a stripe, so n items leave m (1 -
  * 1/m)^n of them clear (linear counting: Whang, Vander-Zanden, Taylor, "A
  * linear-time probabilistic counting algorithm for database applications", ACM
- * TODS 15, 1990). The estimate is the n nearest to the clear bits. It is
+ * TODS 15, 1990). The estimate is the n that fits the clear bits best. It is
  * computed by multiplications alone, so that equal filters have equal unions on
  * every machine.
  *
@@ -382,7 +383,7 @@ const char *bloom_difference(const struct bloom *a, const struct bloom *b);
  * would be too high. So two chains can be merged if the full layers of one have
  * all items that the other has in them, as when both grew from one copy.
  *
- * The items of deletable and ageing filters are not estimated but added up. Of
+ * The items of deletable and ageing filters are not estimated but added up. In
  * deletable ones, a bit that two parts have is a collision: an item that is in
  * both cannot be deleted.
  *

@@ -74,7 +74,7 @@ enum bloomery_local_code {
     BLOOMERY_LOCAL_REPLICA, /* the server is a replica, without the flag
                                BLOOMERY_LOCAL_REPLICA_ALLOWED */
     BLOOMERY_LOCAL_LIMIT,   /* the filter has more than max_bytes */
-    BLOOMERY_LOCAL_LATE,    /* it was not loaded in timeout_ms */
+    BLOOMERY_LOCAL_LATE,    /* the filter was not loaded in timeout_ms */
     BLOOMERY_LOCAL_CLOSED
 };
 
@@ -166,8 +166,8 @@ struct bloomery_local_item {
 };
 
 /* Opens a copy, and waits until it is loaded, or the server has said that the
- * key does not exist (the state is then BLOOMERY_LOCAL_MISSING: it is loaded
- * when the key appears). An error that trying again will not mend (a wrong
+ * key does not exist. The state is then BLOOMERY_LOCAL_MISSING: the copy loads
+ * when the key appears. An error that trying again will not mend (a wrong
  * password, a server without the command) ends the wait; others are tried
  * again until timeout_ms. On failure *ret_local is untouched. ret_status, if it
  * is not NULL, is set in any case. The options are copied. */
@@ -193,12 +193,12 @@ size_t bloomery_local_contains_many(struct bloomery_local *local,
                                     const struct bloomery_local_item *items,
                                     size_t count, int8_t *ret_answers);
 
-/* Sets all of *ret_status but its struct_size. It waits for no socket. */
+/* Sets all of *ret_status except its struct_size. Waits for no socket. */
 void bloomery_local_status(struct bloomery_local *local,
                            struct bloomery_local_status *ret_status);
 
-/* Ends the copy and gives its memory back, while others may ask: they are
- * answered unknown from now on. A second call does nothing. */
+/* Ends the copy and gives its memory back. Other threads may still ask: the
+ * answer is unknown from now on. A second call does nothing. */
 void bloomery_local_close(struct bloomery_local *local);
 
 /* Closes the copy, and frees the rest. Call it when no thread uses the copy any

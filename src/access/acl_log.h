@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum {
-    ACL_LOG_NAME_MAX = 128,  /* bytes kept of a user's or command's name */
+    ACL_LOG_NAME_MAX = 128,  /* bytes kept of a user's name, or an object */
     ACL_LOG_GROUP_MS = 60000 /* equal refusals in this time are one entry */
 };
 

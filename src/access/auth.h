@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-/* A connection is closed after so many wrong passwords in a row. */
+/* A connection is closed after this many wrong passwords in a row. */
 enum { AUTH_ATTEMPTS_MAX = 5 };
 
 enum { AUTH_DIGEST = 32 /* bytes */ };
@@ -27,7 +27,7 @@ struct auth_sum {
     uint64_t state[16]; /* OpenSSL's */
 };
 
-/* Takes at most so many more bytes of the password. Returns true after the last
+/* Takes at most `most` more bytes of the password. Returns true after the last
  * byte: then ret_digest has what auth_hash() gives, and the sum is empty. */
 bool auth_sum_add(struct auth_sum *sum, struct slice password, size_t most,
                   unsigned char ret_digest[AUTH_DIGEST]);

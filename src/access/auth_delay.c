@@ -65,7 +65,7 @@ is_of(const struct tally *tally, const uint8_t source[AUTH_DELAY_SOURCE])
            memcmp(tally->source, source, AUTH_DELAY_SOURCE) == 0;
 }
 
-/* Returns the source's tally, or the one with the fewest failures. */
+/* Returns the source's tally, else the one of its set with fewest failures. */
 static struct tally *
 find_tally(struct auth_delay *delay, const uint8_t source[AUTH_DELAY_SOURCE],
            uint64_t now_ms)

@@ -6,9 +6,9 @@
  * a proxy all clients have the same address, and those with the right password
  * must get in.
  *
- * The count of failures halves every minute. The table has a fixed size; if it
- * is full, the address with the fewest failures is dropped. Any thread; a leaf
- * lock.
+ * The count of failures halves every minute. The table has a fixed size: a new
+ * address may replace the one that has the fewest failures among eight others.
+ * Any thread; a leaf lock.
  */
 #pragma once
 

@@ -46,7 +46,7 @@ peer_names_have(struct slice name)
     }
     len = (size_t)(bar - name.data);
     for (size_t i = len + 1; i < name.len; i++) {
-        /* A file of users has one rule a word. */
+        /* In a file of users, each word is a rule. */
         if (name.data[i] == '|' || (unsigned char)name.data[i] <= ' ') {
             return false;
         }

@@ -2,7 +2,7 @@
  *
  * As in Redis, a key that a command neither reads nor writes, such as the key
  * of EXISTS, is permitted by each pattern that matches, whatever its access.
- * What takes too much work to match is denied.
+ * If matching a key or channel takes too much work, it is denied.
  */
 #include "access/permission.h"
 

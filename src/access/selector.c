@@ -480,7 +480,7 @@ apply_dbs(struct selector *selector, struct slice ids)
 
 /* ---- all rules ----------------------------------------------------------- */
 
-/* Applies a rule that is a word. False: it is none of them. */
+/* Applies the rule if it is one of these words, else returns false. */
 static bool
 apply_word(struct selector *selector, struct slice rule)
 {

@@ -28,7 +28,7 @@ struct selector {
     bool some_dbs; /* only those in dbs */
     uint64_t commands[SELECTOR_WORDS];
     uint64_t dbs[SELECTOR_DBS / 64];
-    struct buf rules;    /* items: "+get", "-@read" after the first one */
+    struct buf rules;    /* items behind +@all or -@all: "+get", "-@read" */
     struct buf words;    /* items: "select|0", permitted first arguments */
     struct buf keys;     /* items: enum key_access, then the pattern */
     struct buf channels; /* items: patterns */

@@ -37,8 +37,8 @@ static uint64_t forbidden[(CMD_ID_COUNT + 63) / 64];
 static bool any_forbidden;
 
 /* Returns where the search for a name begins, from its first and last bytes,
- * which may overlap, and its length. 0x20 folds letters; other bytes that it
- * maps together differ in the comparison. */
+ * which may overlap, and its length. 0x20 folds letters. It also makes some
+ * other bytes equal; the comparison of the names tells these apart. */
 static uint32_t
 slot_of(struct slice name)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One row of tbl/commands.def a command. Dispatch, arity and key checks,
+ * A command is one row of tbl/commands.def. Dispatch, arity and key checks,
  * locks, COMMAND INFO/DOCS/GETKEYS, ACL categories, help and man page all come
  * from it. A subcommand is a row named "CONTAINER|SUB". The rows name their
  * handlers, so they are put together above the handlers (command/rows.h) and
@@ -18,10 +18,10 @@ struct request;
 typedef enum err (*command_fn)(struct request *req);
 
 /* Executes COUNT requests that differ only in their last word, the item; ARGV
- * has the words of one behind those of the other. Writes the reply and adds the
- * effect of each. Returns how many it has executed. That may be fewer than
- * COUNT, to bound its time, and is 0 if the first one needs the row's handler,
- * which creates filters and returns errors. */
+ * has the words of all requests, one request after the other. Writes the reply
+ * and adds the effect of each. Returns how many it has executed. That may be
+ * fewer than COUNT, to bound its time, and 0 if the first one needs the row's
+ * handler, which creates filters and returns errors. */
 typedef uint32_t (*command_many_fn)(struct request *req,
                                     const struct slice *argv, uint32_t count);
 
@@ -255,7 +255,7 @@ command_id(const struct command *command)
     return command->id;
 }
 
-/* Makes a command unknown to all clients; of a container its subcommands, too.
+/* Makes a command, and all of its subcommands, unknown to all clients.
  * Rules of users may still name it. Call it before users are made. Returns
  * false if there is no such command. */
 MUST_CHECK bool command_forbid(struct slice name);

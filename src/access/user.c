@@ -113,8 +113,8 @@ next_digest(const struct buf *passwords, size_t *at, struct slice *ret_digest)
     return true;
 }
 
-/* Returns the place of a password, or SIZE_MAX. Only for changes of rules: its
- * time tells of the passwords, so a login calls user_rules_fit(). */
+/* Returns the place of a password, or SIZE_MAX. For changes of rules only: its
+ * time depends on the passwords, so a login calls user_rules_fit(). */
 static size_t
 find_password(struct user_rules *rules, const unsigned char digest[AUTH_DIGEST])
 {
@@ -236,7 +236,7 @@ reset(struct user_rules *rules)
     rules->sanitize = true;
 }
 
-/* Applies a rule that is a word. False: it is none of them. */
+/* Applies the rule if it is one of these words, else returns false. */
 static bool
 apply_word(struct user_rules *rules, struct slice rule)
 {

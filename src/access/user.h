@@ -99,9 +99,9 @@ struct user_progress {
     size_t worst_at;
 };
 
-/* Returns what no selector of the user permits, and the argv position of the
- * denied word. UNDECIDED: the work was used up (permission.h), and the next
- * call continues, if the rules are still the same. */
+/* Returns DENIED_NOTHING if one selector permits the command, else the highest
+ * denial and the argv position of its word. UNDECIDED: the work was used up
+ * (permission.h), and the next call continues, if the rules are the same. */
 enum denial user_check_some(const struct user *user,
                             const struct permission_query *query,
                             struct user_progress *progress, int64_t *work,

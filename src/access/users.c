@@ -38,7 +38,7 @@ exchange(struct users *users, struct user *user, struct user_rules *rules)
     note_change(users, user);
 }
 
-/* Takes a user's rights, and the table's reference. */
+/* Takes away a user's rights, and drops the table's reference. */
 static void
 retire(struct users *users, struct user *user)
 {
@@ -50,7 +50,7 @@ retire(struct users *users, struct user *user)
 
 /* ---- the table ----------------------------------------------------------- */
 
-/* Makes the rules of the default user, as without requirepass. */
+/* Makes the rules of the default user at the start, with requirepass. */
 static bool
 make_standard(struct user_rules *rules, const struct users *users)
 {

@@ -62,8 +62,8 @@ bool users_delete(struct users *users, struct slice name);
  * the last call. */
 void users_follow_password(struct users *users, struct slice requirepass);
 
-/* Returns whether requirepass is set but no password of the default user, which
- * a file of users has changed since. */
+/* Returns whether requirepass is set, but is no password of the default user,
+ * since a file of users has changed that user. */
 bool users_ignore_password(const struct users *users);
 
 /* Returns all users in the order of their names; to be freed with mem_free.
@@ -85,8 +85,8 @@ void users_draft_free(struct users_draft *draft);
 struct user *users_draft_add(struct users_draft *draft, struct slice name,
                              bool *ret_no_memory);
 
-/* Adds the default user, as at the start with the present requirepass, if it is
- * missing. False without memory. */
+/* If the default user is missing, adds it with the rules of the start and the
+ * present requirepass. False without memory. */
 MUST_CHECK bool users_draft_complete(struct users_draft *draft,
                                      const struct users *users);
 

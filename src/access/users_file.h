@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The text of an aclfile: one line "user NAME RULE ..." for each user, as ACL
- * LIST shows it; empty lines and comments (#) are skipped. Pure, but
- * users_file_read reads the default user from the table.
+ * LIST shows it; empty lines and comments (#) are skipped. Pure, except that
+ * users_file_read takes the present requirepass from the table.
  */
 #pragma once
 

@@ -2,8 +2,8 @@
  *
  * The figures of the linked allocator. The server has jemalloc; other programs
  * have the C library's, which gives no figures. Large filters (base/huge.h) are
- * not included. A program that links this file gets a jemalloc that returns
- * unused memory within seconds, by a background thread. Any thread.
+ * not included. In a program that links this file and jemalloc, a background
+ * thread of jemalloc returns unused memory within seconds. Any thread.
  */
 #pragma once
 

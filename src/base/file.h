@@ -24,8 +24,8 @@
 MUST_CHECK int file_open_dir(const char *path, bool make, int *ret_fd);
 
 /* file_identify() identifies an open file or directory; while that is open, no
- * other one gets its identity. file_find() returns 0 if the path leads to it,
- * ESTALE if to another one, else an errno value (ENOENT: to none).
+ * other one gets its identity. file_find() returns 0 if the path leads to this
+ * file, ESTALE if it leads to another, else an errno value (ENOENT: to none).
  * file_is_dir_at() does both, for the open directory fd. */
 struct file_identity {
     uint64_t device, number;
@@ -93,7 +93,7 @@ MUST_CHECK int file_replace_reserved(int dir_fd, const char *name,
                                      struct slice text, uint64_t reserved);
 
 /* Reads a whole file, but at most `most` + 1 bytes, for which `ret_bytes` has
- * space: with *ret_len above `most` the file is too long. */
+ * space. If *ret_len is above `most`, the file is too long. */
 MUST_CHECK int file_read_name(int dir_fd, const char *name, char *ret_bytes,
                               size_t most, size_t *ret_len);
 
@@ -124,8 +124,8 @@ enum file_call {
 
 /* Lets the nth system call of this kind from now on (1: the next) fail with
  * `error`, and with for_good every later one too. A write that fails writes
- * half of its bytes first; with EINTR, which is retried and so never for good,
- * it is a short write. nth 0 switches off. */
+ * half of its bytes first; with EINTR, it is a short write. EINTR must not be
+ * for good, since such calls are tried again. nth 0 switches off. */
 void file_fail_at(enum file_call call, unsigned nth, int error, bool for_good);
 
 /* Switches all faults off; true if any fired. */

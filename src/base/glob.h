@@ -12,8 +12,8 @@
 
 enum { GLOB_PATTERN_MAX = 1024 };
 
-/* The limit of work for a request. A unit, some nanoseconds, is one byte of a
- * pattern compared or two bytes of text searched. */
+/* The usual limit of work. A unit, some nanoseconds, is one byte of a pattern
+ * compared or two bytes of text searched. */
 enum { GLOB_WORK = 1 << 20 };
 
 /* Returns false for a pattern that has special bytes and is longer than

@@ -19,7 +19,7 @@ bool hex_get_u64(const char *digits, uint64_t *ret_value);
 /* Reads a text of exactly HEX_U64_CHARS digits. */
 bool hex_parse_u64(struct slice text, uint64_t *ret_value);
 
-/* Returns whether a text is exactly so many digits. */
+/* Returns whether a text is exactly `count` digits. */
 bool hex_is_digits(struct slice text, size_t count);
 
 /* Reads a text of exactly two digits for each byte; on failure the bytes are

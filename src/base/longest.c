@@ -24,9 +24,9 @@ longest_turn_slow(uint64_t now_ns)
     longest_turn_read = (struct longest_span){ now_ns, clock_thread_cpu_ns() };
 }
 
-/* Does not note a turn, since other spans may be open. A walk begins a span at
- * each lock; without `begun`, a long walk or a thread without turns would read
- * the CPU clock each time. */
+/* Leaves longest_turn_read as it is, since other spans may be open. A walk
+ * begins a span at each lock; without `begun`, a long walk or a thread without
+ * turns would read the CPU clock each time. */
 struct longest_span
 longest_begin(void)
 {

@@ -49,7 +49,7 @@ uint64_t map_scan(const struct map *map, uint64_t cursor, map_visit_fn visit,
 void *map_random(const struct map *map, uint64_t random,
                  struct slice *ret_name);
 
-/* Returns the bytes that one name takes in a map; limits count with it. */
+/* Returns the bytes that one name takes in a map, for limits of memory. */
 size_t map_node_bytes(struct slice name);
 
 /* Empties the map; the values are not freed. */

@@ -17,7 +17,7 @@
 
 enum { LINE_ALIGN = 64 };
 
-/* The largest block that the reserve gives except for the server's own work, so
+/* The largest block of the reserve for work that is not the server's own, so
  * that a long reply does not use the reserve up. */
 enum { LARGEST_SERVED = 256 * 1024 };
 

@@ -193,10 +193,10 @@ num_parse_bytes(struct slice text, uint64_t *ret_bytes)
            (*ret_bytes = value, true);
 }
 
-/* Writes the digits of a number with at most 15 of them, as most rates are,
+/* Writes the digits of a value that has at most 15 of them, as most rates have,
  * without printf. `whole` and `power` are exact doubles, so their quotient is
- * the number that these digits mean; and no other 15 digits mean it. Returns
- * their count, 0 if the value is no such number. */
+ * the value that these digits mean, and no other 15 digits mean it. Returns the
+ * number of digits, or 0 if this way finds none. */
 static int
 few_digits(double value, char ret_digits[24], int *ret_exponent)
 {

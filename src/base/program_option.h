@@ -20,8 +20,8 @@ enum program_option_kind {
 struct program_option {
     const char *name;
     enum program_option_kind kind;
-    unsigned commands; /* the commands that take it, as bits by their place in
-                          their list; 0: all */
+    unsigned commands; /* bit n: the n-th command of the program's list, from 0,
+                          takes the option; 0: all do */
     void *to;
     uint64_t min, max;
 };

@@ -66,7 +66,7 @@ is_for_another(const char *variable)
            (!slice_to_u64(slice_of(text), &pid) || pid != (uint64_t)getpid());
 }
 
-/* Counts the sockets. No child process is to have them. */
+/* Counts the sockets, and lets no child process inherit them. */
 static unsigned
 read_sockets(void)
 {

@@ -2,7 +2,7 @@
  *
  * A thread for disk work that need not be fast: manifests, new files, removing
  * old ones, restoring huge pages. Its owner, usually loop 0, gives it one task
- * at a time, and is told when it is done.
+ * at a time, and is told when the task is done.
  */
 #pragma once
 

@@ -123,7 +123,7 @@ adds_touch(struct request *req, struct bloom_insert *insert)
                : touch_some(req, bloom, insert, &touching->at);
 }
 
-/* In a BF.INSERT, words that are no items only touch some pages more. */
+/* Other words of a BF.INSERT among the items only touch a few more pages. */
 bool
 cmd_bf_touch(const struct entry *entry, const struct slice *items, size_t count)
 {
@@ -144,8 +144,8 @@ cmd_bf_touch(const struct entry *entry, const struct slice *items, size_t count)
 
 /* ---- effects of new items ------------------------------------------------ */
 
-/* Begins the list of the effect with the first items, all of which were new;
- * any: there are items to list. A creation has its own words already. */
+/* Begins the list of the effect with the first items, all of which were new.
+ * ANY: there are items to list. The words of a creation are there already. */
 static void
 begin_list(struct request *req, const struct bloom_adds *adds, size_t first,
            bool any)
@@ -176,7 +176,7 @@ list_added(struct request *req, const struct bloom_adds *adds, size_t before,
         return;
     }
     if (!*listing) {
-        begin_list(req, adds, before, true); /* a first item is new */
+        begin_list(req, adds, before, true); /* of a creation, the 1st is new */
         *listing = true;
     }
     for (size_t i = 0; i < count; i++) {
@@ -228,8 +228,8 @@ add_batch(struct request *req, struct bloom *bloom, const struct slice *items,
 }
 
 /* Adds all items in batches, and completes the effect: it lists exactly the
- * items that were new, in order. If all were, the command's own words do,
- * unless they cannot be replayed. */
+ * items that were new, in order. If all were new, the effect is the command
+ * itself, unless its words cannot be replayed. */
 static enum bloom_status
 add_all(struct request *req, struct bloom *bloom, const struct bloom_adds *adds,
         size_t *ret_applied)
@@ -279,8 +279,8 @@ add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash,
     return status;
 }
 
-/* Adds an item to the effect, behind the word that begins the list if it is the
- * first. */
+/* Adds an item to the effect. Before the first item, adds the word that begins
+ * the list. */
 static void
 list_item(struct request *req, bool first, uint16_t layer, struct slice item)
 {
@@ -406,8 +406,8 @@ renew_batch(struct request *req, struct bloom *bloom, struct slices items,
     return status;
 }
 
-/* Does what add_placed() does. *ret_changed: the items that changed something,
- * all of which the effect lists. */
+/* Does what add_placed() does. *ret_changed is the number of items that changed
+ * something; the effect lists these. */
 static enum bloom_status
 add_renewed(struct request *req, struct bloom *bloom,
             const struct bloom_adds *adds, size_t *ret_applied,
@@ -542,7 +542,7 @@ adds_run_one(struct request *req, struct bloom *bloom, struct slice item)
     return status == BLOOM_OK ? OK : bloom_make_add_error(req, status);
 }
 
-/* Tells which items of a replayed command were new to a deletable filter. */
+/* Tells subscribers which replayed items were new to a deletable filter. */
 static void
 tell_placed(struct request *req, const struct bloom *bloom,
             const struct slice *words, size_t count)

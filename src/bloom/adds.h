@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Adds of many items, and all adds to deletable and ageing filters. Of other
- * filters an effect lists the items that were new. An add to a deletable filter
- * changes it even if it is answered 0: it marks collisions. So those effects
- * list all items, and say where each one went (keyspace/redo.h):
+ * Adds of many items, and all adds to deletable and ageing filters. Effects for
+ * other filters list the items that were new. Adds to a deletable filter mark
+ * collisions even if the reply is 0. So their effects list all items, and say
+ * where each one went (keyspace/redo.h):
  *
- *   BF.INSERT key [what creates it] PLACED place item ...
+ *   BF.INSERT key [words that create it] PLACED place item ...
  *   BF.MDEL key PLACED place item ...      only those that were deleted
  *
- * An add to an ageing filter renews an item that is there. So those effects
- * have a time, and list the items that were new to the generation of that time,
- * also if they were answered 0:
+ * An add to an ageing filter renews an item that is there. So its effects have
+ * a time, and list the items that were new to the generation of that time, even
+ * if the reply was 0:
  *
  *   BF.INSERT key AT ms ITEMS item ...
- *   BF.INSERT key [what creates it] AT ms [more of it] ITEMS item ...
+ *   BF.INSERT key [words that create it] AT ms [more such words] ITEMS item ...
  */
 #pragma once
 
@@ -45,7 +45,7 @@ MUST_CHECK enum err adds_touch(struct request *req,
 MUST_CHECK enum err adds_run(struct request *req, struct bloom *bloom,
                              const struct bloom_adds *adds);
 
-/* Does what BF.ADD does with an item of a filter that forgets. */
+/* Adds one item to a deletable or ageing filter, as BF.ADD does. */
 MUST_CHECK enum err adds_run_one(struct request *req, struct bloom *bloom,
                                  struct slice item);
 

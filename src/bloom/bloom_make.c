@@ -86,7 +86,7 @@ bloom_make_secret_error(struct request *req, uint64_t fingerprint)
     return request_fail(req, ERR_BF_SECRET_OTHER, "%016" PRIx64, fingerprint);
 }
 
-/* Returns the error if a filter was not made, or an item not added. */
+/* Returns the error for a filter that could not be made. */
 static enum err
 creation_error(const struct request *req, enum bloom_status status)
 {
@@ -159,7 +159,7 @@ add_rate(struct request *req, const char *word, double rate)
                        request_arena_copy(req, (struct slice){ text, len }));
 }
 
-/* Describes the key by its fingerprint, since the log must not have the secret.
+/* Names the secret by its fingerprint, since the log must not have the secret.
  */
 static void
 describe_key(struct request *req, uint64_t fingerprint)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What the BF.* handlers share: the filter of a key, its creation with given
- * or default properties, adds of many items, events, and the effect that
+ * or default properties, lookups of items, replies, events, and the effect that
  * creates the same filter again:
  *
  *   BF.INSERT key CAPACITY c ERROR f TIGHTENING t SEED <32 bytes>
@@ -24,8 +24,8 @@
  * said in words that this grammar does not have becomes a BF.MADD or the
  * BF.INSERT above.
  *
- * Errors in dialect redis have RedisBloom's texts, but for a limit that it does
- * not have (bf.bloom-memory-usage-limit). In both dialects an array of replies
+ * Errors in dialect redis have RedisBloom's texts, except for a limit that is
+ * not in it (bf.bloom-memory-usage-limit). In both dialects an array of replies
  * ends with its first error. RedisBloom goes on behind it, and go-redis, which
  * stops reading at the first error, then takes the rest for the next reply.
  */
@@ -172,7 +172,7 @@ MUST_CHECK enum err bloom_make_settle(struct request *req, struct bloom *bloom,
  */
 void bloom_make_tighten(const struct request *req, struct bloom_params *params);
 
-/* Refuses properties that RedisBloom's header cannot express. */
+/* Refuses properties that do not fit the layout or the option bloom-layout. */
 MUST_CHECK enum err bloom_make_check_layout(struct request *req,
                                             const struct bloom_params *params);
 

@@ -41,7 +41,7 @@ account_growth(const struct bloom *bloom)
     keyspace_account(&before, &after);
 }
 
-/* Reports an add of one item to those who observe. */
+/* Reports an add of one item to observers (engine/observe.h). */
 __attribute__((noinline)) static void
 tell_one(struct request *req, const struct bloom *bloom, struct bloom_hash hash,
          bool added, bool created)
@@ -169,8 +169,8 @@ together(const struct bloom *bloom, uint32_t count)
     return count < most ? count : (uint32_t)most;
 }
 
-/* Counts the uses of all requests but the first, which the lookup counted,
- * under a policy that counts uses. */
+/* If the eviction policy counts uses, counts those of all requests except the
+ * first, which the lookup has counted. */
 static void
 use_again(struct request *req, uint32_t count)
 {
@@ -184,7 +184,7 @@ use_again(struct request *req, uint32_t count)
     }
 }
 
-/* Reports adds of many items to those who observe. */
+/* Reports adds of many items to observers. */
 __attribute__((noinline)) static void
 tell_many(struct request *req, const struct pairs *pairs)
 {
@@ -208,11 +208,11 @@ pass_on(struct request *req, const struct slice *argv, const bool *added,
     }
 }
 
-/* Outlines of the filters of this loop's last runs, by the hash of their key
- * (keys may share a place); and the hashes of the next run's items, made with
- * such an outline. If several loops add to the same filter, only one of them
- * can have its lock. So items are hashed, and their lines fetched, before the
- * lock is taken. */
+/* Has outlines (core/bloom.h) of the filters of this loop's last runs, by the
+ * hash of their key (keys may share a place), and the hashes of the next run's
+ * items, made with such an outline. If several loops add to the same filter,
+ * only one of them can have its lock. So items are hashed, and their lines
+ * fetched, before the lock is taken. */
 static _Thread_local struct {
     struct bloom outline[WORKER_PLACES]; /* .count of 0: none */
     const struct bloom *used;

@@ -20,8 +20,8 @@ enum {
 
 struct asking {
     size_t at;    /* argv position of the next item */
-    bool answers; /* BF.MEXISTS: the answers so far are in `reply`, behind a
-                     gap */
+    bool answers; /* BF.MEXISTS: the answers so far are in `reply`, behind
+                     `gap` bytes */
     struct buf reply;
     size_t gap;
     /* BF.COUNTNEW: how many are new, and which those are, by their place among

@@ -2,19 +2,19 @@
  *
  * BF.SCANDUMP and BF.LOADCHUNK of RedisBloom, for filters of every layout, and
  * BF.LOAD of valkey-bloom. The client calls BF.SCANDUMP with 0, and then with
- * each iterator that it returns, until that is 0. It gives each pair of
- * iterator and bytes but the last to BF.LOADCHUNK. Iterator 1 stands for the
+ * the iterator of each reply, until an iterator is 0. It gives each pair of
+ * iterator and bytes except the last to BF.LOADCHUNK. Iterator 1 stands for the
  * header (core/payload.h); any other names the place behind its bytes in the
  * stream (core/stream.h), plus 1. BYTES bounds what one call copies, so that a
  * large filter leaves in small pieces.
  *
- * A turn of an ageing filter moves its stream. So a client gets its header only
- * if it says TURN with any number. It gets the chunks only if it says the turn
- * in this header, and only until the filter turns.
+ * A turn of an ageing filter (core/ageing.h) moves its stream. So a client gets
+ * the header only if it says TURN with any number. It gets the chunks only if
+ * it says the turn in this header, and only until the filter turns.
  *
  * Until every byte has come, the filter is incomplete: items cannot be added or
  * asked for. RedisBloom serves such a filter, and denies items that it has.
- * Unlike there, bytes that are there already are never overwritten.
+ * Unlike in RedisBloom, bytes that have come already are never overwritten.
  *
  * The effects are the commands themselves; those that create a key have
  * INCARNATION n behind them, which is accepted from a log only.

@@ -226,8 +226,8 @@ begin_effect(struct request *req, const struct merge *merge)
     return OK;
 }
 
-/* Names the two filters that do not fit. They can both be sources, if these
- * have more layers than the destination. */
+/* Names the first difference. If the destination differs from no source, the
+ * sources differ in layers that the destination does not have. */
 static enum err
 merge_error(struct request *req, const struct bloom *into,
             const struct merge *merge, enum bloom_status status)

@@ -12,8 +12,8 @@
  *   layers                      an array of maps, one for each state of growth
  *                               under the limit: capacity and bytes of all
  *                               layers, bits-per-item, error-rate (of all
- *                               layers when they are full, at most). Of an
- *                               ageing filter all generations together
+ *                               layers when they are full, at most). In kind
+ *                               ageing, of all generations together
  */
 #include "access/handlers.h"
 #include "base/mem.h"
@@ -27,7 +27,7 @@ struct growth {
     struct plan plan;
     uint64_t capacity; /* of all layers */
     double rate;       /* of all layers together */
-    uint32_t ring;     /* number of generations; 1 for kinds that do not age */
+    uint32_t ring;     /* generations at the same time: plan_ring() */
     uint32_t share;    /* generations that share the capacity */
 };
 

@@ -17,7 +17,7 @@
  * are those of the generations that are live now, and each layer has its age:
  * the milliseconds since its generation began.
  *
- * Of a large filter it reads a sample, so that the lock is not held for long.
+ * It reads only a sample of a large filter, to release the lock soon.
  */
 #include "access/handlers.h"
 #include "base/mem.h"
@@ -56,14 +56,14 @@ put_layer(struct reply *reply, const struct bloom *bloom, uint32_t index,
 /* ---- the work, in pieces ------------------------------------------------- */
 
 /* A filter of many layers is measured in pieces. Earlier pieces stay valid
- * unless the key has another filter since, or the filter has fewer generations.
+ * unless the key has got another filter, or a generation has ended, since then.
  */
 struct work {
     uint64_t incarnation;
     uint32_t first, next; /* layers: the first that is live, and the next one */
     struct stats_of_filter all;
     struct buf layers; /* their replies */
-    bool sizes;        /* computes the room, after the layers */
+    bool sizes;        /* the layers are done: `room` is computed */
     struct measure_room room;
 };
 

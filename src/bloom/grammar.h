@@ -14,13 +14,13 @@
 
 #include "engine/request.h"
 
-/* RedisBloom cuts rates above this. */
+/* RedisBloom lowers higher rates to this one. */
 #define REDIS_RATE_MAX 0.25
 /* In dialect redis, the first layer of a scaling filter gets the requested rate
  * times this. */
 #define REDIS_FIRST_TIGHTENING 0.5
 
-/* What a command requests that creates a missing filter. */
+/* The request of a command that may create a missing filter. */
 struct bloom_insert {
     struct bloom_params params;
     bool no_create;

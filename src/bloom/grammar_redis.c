@@ -63,7 +63,7 @@ find_option(const struct grammar_rest *rest, const char *word)
     return NOT_FOUND;
 }
 
-/* Notes that a filter of RedisBloom's layout is nonscaling by its expansion. */
+/* Sets the flag of a filter in RedisBloom's layout whose expansion is 0. */
 static void
 note_zero(struct bloom_params *params)
 {
@@ -72,8 +72,8 @@ note_zero(struct bloom_params *params)
     }
 }
 
-/* Parses EXPANSION and NONSCALING. A filter that does not scale, by its words
- * or by bf-expansion-factor 0, accepts only 0, whatever the range. */
+/* Parses EXPANSION and NONSCALING. With NONSCALING or bf-expansion-factor 0,
+ * any EXPANSION except 0 is refused before its range is checked. */
 static enum err
 parse_scaling(const struct grammar_rest *rest, struct bloom_params *params)
 {

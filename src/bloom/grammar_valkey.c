@@ -196,8 +196,8 @@ parse_valued(enum insert_name name, struct slice value,
     }
 }
 
-/* Parses the value of a word, which stands at *at. Without a value it is an
- * arity error; a word that takes none is an unknown argument. */
+/* Parses the value of a word, which stands at *at. A missing value is an arity
+ * error; a word that takes no value is an unknown argument. */
 static enum err
 take_value(struct request *req, enum insert_name name, unsigned flags,
            size_t *at, struct bloom_insert *insert)

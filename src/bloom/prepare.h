@@ -24,8 +24,8 @@ struct prepared {
 };
 
 /* Takes the filter that was prepared from this source (NULL: from a payload),
- * after copying what was added to the source since. Returns false, without
- * touching *ret_made, if nothing was prepared. The handler calls it once for
- * each command. */
+ * after copying the source again if it has changed since. Returns false, and
+ * leaves *ret_made as it is, if nothing was prepared or the source has another
+ * shape now. The handler calls it once for each command. */
 bool prepare_take(struct request *req, const struct bloom *source,
                   struct prepared *ret_made);

@@ -10,7 +10,7 @@
 
 enum {
     KEYS_AT_ONCE = 64, /* keys between two looks at the clock */
-    LEAST_LINES = 16   /* steps of a stripe under one lock */
+    LEAST_LINES = 16   /* a smaller share of a layer has no rate */
 };
 
 static const double NO_RATE = -1;
@@ -183,7 +183,7 @@ ranking_choose(struct ranking *ranking, const char *pattern)
         ranking->cursor = 0;
         ranking->seen = 0;
     }
-    if (pattern[0] != '\0' && chosen->filter == NULL) { /* or later */
+    if (pattern[0] != '\0' && chosen->filter == NULL) { /* again after ENOMEM */
         chosen->filter =
             mem_try_alloc(RANKING_CHOSEN * sizeof(chosen->filter[0]));
     }

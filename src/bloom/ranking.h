@@ -35,8 +35,8 @@ enum {
 };
 
 struct ranking_filter {
-    uint64_t number; /* it has the same number on both boards, as long as it is
-                        there */
+    uint64_t number; /* the same on both boards, as long as the filter is on
+                        one of them */
     uint32_t db, layers;
     enum bloom_kind kind;
     bool scaling;

@@ -22,7 +22,7 @@ enum {
     CHECK_NEWER = 4                     /* written by a newer version */
 };
 
-/* The status of a card (check_card.h), which raises the exit status with it. */
+/* The state that a card shows (check_card.h). It raises the exit status. */
 enum check_state {
     CHECK_STATE_INTACT,
     CHECK_STATE_TORN, /* intact, except a tail that a start cuts off */
@@ -40,7 +40,7 @@ struct check {
     bool tar;             /* backup: to standard output, as an archive */
     const char *config;   /* backup: the server's configuration file, or NULL */
     struct conf *conf;    /* the options of that file, or NULL */
-    bool without_secrets; /* copies no secrets and passwords */
+    bool without_secrets; /* copies no secrets or passwords */
     bool keep_role;       /* restore: keep the role of the copied server */
     bool card_empty;      /* the card being printed has no field yet */
     bool verbose;         /* print the cards after the verdict */

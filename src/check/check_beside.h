@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Copies the files of a data directory that contain no data, as the list of
- * files says (snapshot/data_files.h).
+ * Copies those files of a data directory that have neither filters nor effects,
+ * as the list of files says (snapshot/data_files.h).
  */
 #pragma once
 
@@ -17,7 +17,7 @@ bool check_beside_copy(struct check_made *made, const char *path,
                        const char *out, check_deed_fn *deed_of);
 
 /* Writes the text of the file `from`, after the change that the deed requires.
- * *text is changed. A restore says which option must name the users. */
+ * *text is changed. A restore prints that aclfile must name a file of users. */
 enum { CHECK_BESIDE_TEXT_MAX = 16 << 20 };
 bool check_beside_put(struct check_made *made, enum file_deed deed,
                       struct buf *text, const char *from, const char *to);

@@ -323,7 +323,7 @@ put_insert(struct cat *cat, const struct logged *logged)
         return put_adds(cat, argv[1], argv + first, count, step);
     }
     if ((found.flags & INSERT_TIMED) != 0 &&
-        !put_command(cat, remove, 2)) { /* BF.RESET is such a creation */
+        !put_command(cat, remove, 2)) { /* may stand for a BF.RESET */
         return false;
     }
     if ((found.flags & INSERT_SHAPE) != 0) {

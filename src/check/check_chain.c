@@ -100,8 +100,8 @@ count_readable(const struct check_journal *journal)
     return count;
 }
 
-/* Finds the sequence before the first group of a single increment, which only
- * that group says. False: its place has no intact group. */
+/* Finds the sequence before the first group of a single increment. Only this
+ * group has the number. False: no intact group stands first. */
 static bool
 find_first(const struct check_journal *journal, uint64_t *ret_sequence)
 {

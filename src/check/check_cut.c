@@ -166,7 +166,7 @@ on_group(void *ctx, const struct check_increment *increment,
     return true;
 }
 
-/* Returns whether the base is not newer than the target; prints it if not. */
+/* Complains and returns false if the base is newer than the target. */
 static bool
 base_is_old_enough(struct cut *cut, const struct check_snapshot *base)
 {
@@ -187,7 +187,7 @@ base_is_old_enough(struct cut *cut, const struct check_snapshot *base)
     return false;
 }
 
-/* Returns whether the cut is before any damage; prints it if not. */
+/* Complains and returns false if damage, or the end, comes before the cut. */
 static bool
 cut_is_certain(struct cut *cut)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * truncate-to: makes a new journal or increment, which ends where the old one
- * was at a given time or position: with the last group whose seal is not later.
+ * truncate-to: makes a new journal or increment from an old one. The new one
+ * ends with the last group of the old one that is not later than a given time
+ * or position.
  */
 #pragma once
 

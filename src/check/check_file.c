@@ -165,8 +165,8 @@ check_file_each(struct check *check, const char *path, check_name_fn *visit,
     return ok;
 }
 
-/* Returns whether it belongs to another program: a mount point has a
- * lost+found, for instance. */
+/* Returns whether this program may not read the file, which then belongs to
+ * another program: a mount point has a lost+found, for instance. */
 static bool
 is_foreign(const char *path)
 {
@@ -315,8 +315,8 @@ say_number(uint64_t value)
     say_text(at);
 }
 
-/* Replaces a page that cannot be read by zeros. They count as damage like any
- * other, and the rest of the file can still be salvaged. */
+/* Puts zeros in place of a page that cannot be read. The zeros count as damage
+ * like any other, and the rest of the file can still be salvaged. */
 static void
 on_bus_error(int number, siginfo_t *info, void *context)
 {

@@ -111,7 +111,7 @@ is_exact(const struct check_gap *gap, const struct entry *entry)
            map_find(&gap->whole, number_bytes(&entry->incarnation)) != NULL;
 }
 
-/* Notes that a filter is not as the server's was. */
+/* Notes that a filter differs from what the server had. */
 static void
 forget(struct check_gap *gap, struct slice name)
 {
@@ -198,7 +198,7 @@ execute_command(struct check_gap *gap, struct slice command)
     return check_world_execute(gap->world, command, why, sizeof(why));
 }
 
-/* Executes an add in a filter that is not as the server's was. The logged
+/* Executes an add in a filter that differs from what the server had. The logged
  * places may not fit, so the filter finds its own places for the items. */
 static bool
 add_anew(struct check_gap *gap, const struct slice *argv, size_t argc,

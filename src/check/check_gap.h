@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Executes the intact groups of a damaged log, command by command, past those
- * that fail because they depend on lost data.
+ * Executes the intact groups of a damaged log, command by command, and leaves
+ * out the commands that fail because they depend on lost data.
  *
  * Deleting an item from a filter that never got it clears bits of other items.
  * So behind a gap an item of a deletable filter is deleted only if its add is

@@ -277,8 +277,8 @@ run_subcommand(struct check *check, const struct tool_words *arguments)
     }
 }
 
-/* Reads the file of --config. *secret becomes the path that it names, unless
- * the command line names one. */
+/* Reads the file of --config. *secret becomes the path of the secret that the
+ * file names, unless the command line names one. */
 static bool
 use_config(struct check *check, const struct tool_words *words,
            const char **secret)

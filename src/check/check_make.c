@@ -245,7 +245,7 @@ check_make_manifest(struct check_made *made, const char *dir,
 
 /* ---- a whole command ----------------------------------------------------- */
 
-/* Stops at the first file; a mount point has a lost+found. */
+/* Stops at the first file. A lost+found, which a mount point has, is none. */
 static bool
 is_no_file(void *ctx, const char *name)
 {
@@ -270,7 +270,7 @@ is_in_use(const char *path)
     return locked;
 }
 
-/* Returns whether an empty directory of this name can be filled. */
+/* Returns whether the directory is empty, so that it can be filled. */
 static bool
 may_fill(struct check_made *made, const char *path)
 {
@@ -285,7 +285,7 @@ may_fill(struct check_made *made, const char *path)
     return made->filled;
 }
 
-/* Refuses an `out` that exists, before hours of reading. */
+/* Refuses an `out` that cannot be made or filled, before hours of reading. */
 static bool
 is_vacant(struct check_made *made, const char *path)
 {

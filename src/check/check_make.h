@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The files and directories that salvage, truncate-to and backup write, or the
- * entries of the tar archive that backup writes instead (check_stream.h). They
- * are new: what exists is never written to or replaced. A command writes all of
- * them or none: a failure removes what it had written. A function that returns
- * false has printed the reason.
+ * The files and directories that salvage, truncate-to, backup and restore
+ * write, or the entries of the tar archive that backup writes instead
+ * (check_stream.h). They are new: what exists is never written to or replaced.
+ * A command writes all of them or none: a failure removes what it had written.
+ * A function that returns false has printed the reason.
  */
 #pragma once
 
@@ -17,9 +17,9 @@ struct check_made {
     struct check_stream *stream; /* instead of files, or NULL */
     char **paths;                /* a directory stands before its contents */
     size_t count, capacity;
-    bool copies; /* it copies instead of making links */
+    bool copies; /* files are copied, not linked */
     bool fills;  /* `out` may be an empty directory, whose owner gets all */
-    bool filled; /* it was an empty directory */
+    bool filled; /* `out` was an empty directory */
 };
 
 /* How a command makes `out` from `path`, for each kind of path. NULL: it cannot

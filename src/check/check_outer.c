@@ -41,7 +41,7 @@ check_outer_read(struct check *check, const char *config, const char *path,
     return ok;
 }
 
-/* Prints where a file is in the backup; name NULL: it is not in it. */
+/* Prints where the backup has a file. name: NULL if the backup lacks it. */
 static void
 report_place(struct check *check, const char *option, const char *file,
              const char *name)
@@ -56,7 +56,7 @@ report_place(struct check *check, const char *option, const char *file,
     }
 }
 
-/* Returns whether the list of files in dir names it, so that it is copied. */
+/* Returns whether the file is copied anyway, as one of the data directory. */
 static bool
 is_beside(const struct outer *outer, const char *file)
 {
@@ -81,8 +81,8 @@ copy_users(const struct outer *outer, const char *file)
            check_beside_copy_text(outer->made, DEED_SECRET, file, to);
 }
 
-/* Copies the secret into a folder where a restored server finds it, even if it
- * has another secret for new filters. */
+/* Copies the secret into a folder where a restored server finds it, even if
+ * that server uses another secret for new filters. */
 static bool
 copy_secret(const struct outer *outer, const char *file, char *ret_name,
             size_t name_size)

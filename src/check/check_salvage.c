@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A journal: salvage loads the intact filters of the base and executes the
+ * For a journal, salvage loads the intact filters of the base and executes the
  * intact groups whose sequences rise. The result is one new base at the
- * position where the log ended, so that no older snapshot looks newer than it.
- * What the log lacks may be in an intact snapshot beside it: then that is
- * loaded instead of the base. A single increment: its intact groups get new
+ * position where the log ended, so that no older snapshot looks newer. If data
+ * is lost that an intact snapshot beside the journal may have, the snapshot is
+ * loaded instead of the base. For a single increment, the intact groups get new
  * seals without gaps between their sequences.
  */
 #include "check/check_salvage.h"
@@ -37,8 +37,8 @@ struct salvage {
     char snapshot_path[CHECK_PATH_MAX];
     size_t snapshots;
     bool lost, guessed;     /* something was lost; the manifest was guessed */
-    uint64_t lost_up_to;    /* the position behind what the groups lack */
-    bool has_base;          /* files found while guessing a manifest */
+    uint64_t lost_up_to;    /* the log position where the last loss ends */
+    bool has_base;          /* guessing a manifest has found a base */
     bool nothing_to_add_to; /* no manifest could be guessed */
 };
 
@@ -108,7 +108,7 @@ struct sealer {
     struct group_hash *hash;
     const char *path;
     int fd;
-    uint64_t sequence, bytes; /* of the last group; of the whole file */
+    uint64_t sequence, bytes; /* sequence of the last group, file's size */
 };
 
 static bool
@@ -143,7 +143,7 @@ put_group(struct sealer *sealer, const struct group *group)
                             (struct slice){ text, sizeof(text) });
 }
 
-/* Returns whether the end is what a crash leaves: nothing intact is lost. */
+/* Returns whether the end is what a crash leaves, with no intact group. */
 static bool
 has_torn_end(const struct salvage *salvage)
 {
@@ -160,8 +160,8 @@ lose_up_to(struct salvage *salvage, uint64_t offset)
         salvage->end_position + offset - GROUP_FIRST_LINE_BYTES;
 }
 
-/* Counts the groups to salvage: those with a higher sequence than *after, which
- * becomes the last of them. */
+/* Counts the groups to salvage, whose sequences are higher than *after. Then
+ * *after is the sequence of the last one. */
 static void
 count_increment(struct salvage *salvage,
                 const struct check_increment *increment, uint64_t *after)
@@ -465,8 +465,8 @@ leave_out(struct salvage *salvage, struct check_world *world)
     return true;
 }
 
-/* Returns whether the snapshot beside the journal is the better base: it is
- * intact, of the same log, and further in it than something that is lost. */
+/* Returns whether the snapshot beside the journal is the better base: data is
+ * lost, and the snapshot is intact, of the same log and not older. */
 static bool
 takes_snapshot(const struct salvage *salvage, const struct check_snapshot *base)
 {
@@ -480,7 +480,7 @@ takes_snapshot(const struct salvage *salvage, const struct check_snapshot *base)
                              snapshot->stamp.sequence, snapshot->stamp.history);
 }
 
-/* Begins with the snapshot, which has also what was lost before it. */
+/* Begins with the snapshot, which has all data up to its position. */
 static void
 begin_with_snapshot(struct salvage *salvage)
 {
@@ -655,7 +655,7 @@ salvage_beside(void *ctx, const char *path, const char *out)
     return check_beside_copy(&salvage->made, path, out, check_beside_salvage);
 }
 
-/* Sets the filters of the verdict: those that a start on OUT would load. */
+/* Sets the verdict, and counts the filters that a start on OUT would load. */
 static void
 judge_salvage(struct salvage *salvage)
 {

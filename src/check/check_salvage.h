@@ -2,7 +2,7 @@
  *
  * salvage: makes a new snapshot, increment, journal or data directory from the
  * intact parts of an old one. A server can start on it. The exit status is 0 if
- * nothing was lost, else 1.
+ * nothing was lost, and 1 if something was.
  */
 #pragma once
 

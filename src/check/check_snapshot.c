@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The whole file is read, even behind damage, since the operator wants to know
- * how much salvage would find.
+ * If the whole file is to be read, it is read even behind damage, since the
+ * operator wants to know how much salvage would find.
  */
 #include "check/check_snapshot.h"
 

@@ -12,13 +12,13 @@ struct check_snapshot {
     struct snapshot_stamp stamp;
     bool has_stamp;
     uint64_t file_bytes;
-    struct snapshot_error error; /* the first damage */
+    struct snapshot_error error; /* the first damage, or a graver error */
 
     /* Sums over the intact filters, if the whole file was read. */
     bool whole;
     uint64_t keys, expiring, items, capacity;
     uint32_t databases; /* the highest database with a key, plus one */
-    uint64_t lost_stretches, lost_bytes; /* of the damaged stretches */
+    uint64_t lost_stretches, lost_bytes; /* damaged stretches, their bytes */
     uint64_t keys_behind; /* intact keys behind the first damage */
     uint64_t effects;     /* groups of effects */
 };
@@ -49,7 +49,7 @@ enum check_state check_snapshot_state(enum snapshot_status status);
  * filters are copies that only its effects complete (check_world_load). */
 bool check_snapshot_is_walked(const struct check_snapshot *snapshot);
 
-/* Does nothing: the passed_over of a snapshot_visitor that reads on behind
- * damage. */
+/* Does nothing. It is the passed_over function of a snapshot_visitor that reads
+ * on behind damage. */
 void check_snapshot_leave_out(void *ctx, const struct snapshot_error *error,
                               uint64_t from, uint64_t to);

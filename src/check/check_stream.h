@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A backup as one tar archive on standard output, which is not seeked; see
+ * A backup as one tar archive, written to standard output without seeking; see
  * check_unpack.h for the way back. The last entry, CHECK_SUMS_NAME, has the
  * SHA-256 sums of all files, as sha256sum prints them. So an archive that was
  * cut off lacks this entry, and in a changed archive the sums are wrong. A

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * An archive may come from anybody, so nothing in it is trusted. Its sizes are
- * known when so many bytes have come, and its names are compared with those
- * that a backup can have. Small files are read into memory, since a restore
- * changes some of them; data goes to the disk as it comes.
+ * An archive may come from anybody, so nothing in it is trusted. A size in it
+ * counts only once so many bytes have come, and its names are compared with
+ * those that a backup can have. Small files are read into memory, since a
+ * restore changes some of them; data goes to the disk as it comes.
  */
 #include "check/check_unpack.h"
 
@@ -35,7 +35,7 @@ struct unpack {
     size_t snapshots;       /* number of snapshots; there are no other data
                                files */
     bool secrets;           /* the folder of the secrets was made */
-    bool ended;             /* the sums were right */
+    bool ended;             /* the sums have come, and are right */
     struct tar_entry entry; /* the present one */
 };
 
@@ -60,7 +60,7 @@ foreign(struct unpack *unpack)
 
 /* ---- bytes --------------------------------------------------------------- */
 
-/* Reads so many bytes. At the end of the input there are fewer. */
+/* Reads `len` bytes, or fewer at the end of the input. */
 static bool
 read_some(struct unpack *unpack, char *to, size_t len, size_t *ret_len)
 {
@@ -200,7 +200,7 @@ unpack_text(struct unpack *unpack, const char *to)
     return ok;
 }
 
-/* Compares the sums of what came with those that were sent. */
+/* Compares the sums of the files that came with the sums in the archive. */
 static bool
 compare_sums(struct unpack *unpack)
 {
@@ -222,7 +222,7 @@ compare_sums(struct unpack *unpack)
 
 /* ---- names --------------------------------------------------------------- */
 
-/* Returns whether a name is one of this folder, and cannot lead out of it. */
+/* Returns whether a name has no folder, and cannot lead out of `out`. */
 static bool
 is_plain(const char *name)
 {
@@ -245,7 +245,7 @@ place_dir(struct unpack *unpack, const char *name)
     return PLACE_DIR;
 }
 
-/* Returns the place of a file in a folder. */
+/* Returns what to do with a file that lies in a folder. */
 static enum place
 place_inner(const struct unpack *unpack, struct slice folder, const char *name)
 {
@@ -333,7 +333,7 @@ unpack_entry(struct unpack *unpack)
                     "is no backup: it has a name that no backup has");
 }
 
-/* Behind the first block of zeros there are only zeros. */
+/* Checks that the archive ends with two or more blocks of zeros. */
 static bool
 read_end(struct unpack *unpack)
 {

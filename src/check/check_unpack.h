@@ -6,8 +6,8 @@
 
 #include "check/check_make.h"
 
-/* Fills the directory `out`, which exists, from standard input. Names are those
- * of the list of files (snapshot/data_files.h), of snapshots, or of one
+/* Fills the directory `out`, which exists, from standard input. Accepts only
+ * names of the list of files (snapshot/data_files.h), of snapshots, and of one
  * journal. False: the reason was printed, and the caller removes what was made.
  */
 bool check_unpack(struct check_made *made, const char *out);

@@ -172,8 +172,8 @@ show_journal(struct check *check, const struct check_journal *journal,
                                  .state = state };
 }
 
-/* Executes an intact chain, since a start refuses groups that fail. Returns how
- * many keys there are then. */
+/* Executes the groups of a chain, since a start refuses groups that fail.
+ * Returns how many keys result. */
 static uint64_t
 execute_journal(struct check *check, struct check_journal *journal,
                 struct check_snapshot *base)
@@ -261,8 +261,8 @@ check_verify_takes_journal(const struct check_whole *snapshot,
     return journal->position >= snapshot->position;
 }
 
-/* Shows which of the two a start loads: persist/recover.c decides alike, and
- * refuses a journal that is not whole. */
+/* Shows whether a start loads the snapshot or the journal. persist/recover.c
+ * decides in the same way, and refuses a damaged journal. */
 static void
 show_data(struct check *check, const struct check_data *data,
           const struct check_whole *snapshot, const struct check_whole *journal)

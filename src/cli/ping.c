@@ -27,14 +27,14 @@
 enum {
     SECONDS = 5,
     SECONDS_MAX = 3600,
-    REPLY_MAX = 1024, /* bytes; a longer reply is none to PING */
+    REPLY_MAX = 1024, /* bytes; no reply to PING is longer */
     INFO_MAX = 1 << 20
 };
 
 struct ping {
     const struct conf *conf;
     bool alive;    /* any reply is good */
-    bool ready;    /* INFO must say that it serves data, too */
+    bool ready;    /* INFO must say that the server serves data */
     bool complete; /* INFO must also say that no data is missing */
     const char *user;
     struct buf password;
@@ -104,8 +104,8 @@ read_word(struct ping *ping, const char *word, uint64_t *ret_seconds)
     return file == NULL || read_password(ping, file);
 }
 
-/* Reads the words. Without a user and a password there, the login uses
- * requirepass. */
+/* Reads the words and the environment. If neither has a user or a password, the
+ * login uses requirepass. */
 static bool
 read_words(struct ping *ping, const struct conf_args *args, char *const *words)
 {
@@ -253,8 +253,8 @@ dial_server(struct ping *ping)
 }
 
 /* Begins TLS. Without authorities in the configuration, the server's own
- * certificate is expected. Its names are not checked: it may be for the host's
- * name, while this dials an address of the machine. */
+ * certificate is expected. The names in it are not checked: they may be names
+ * of the host, while --ping dials an address. */
 static bool
 begin_tls(struct ping *ping)
 {
@@ -345,8 +345,8 @@ read_info(struct ping *ping)
                                ping->complete ? "complete" : "ready", why);
 }
 
-/* Sends and receives. *ret_line gets the reply that counts: the first error, or
- * the last one. */
+/* Sends and receives. *ret_line becomes the reply to PING, or the error that
+ * the login got. */
 static bool
 converse(struct ping *ping, char ret_line[REPLY_MAX])
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One line for each row of a table:
+ * Prints tables row by row. Some of the output is stored in files:
  *
  *   options       conf/bloomery.conf
  *   man           the options in bloomery.conf(5)

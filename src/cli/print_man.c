@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A section for each group, a list item for each command with its syntax.
- * Subcommands follow their container; the help that each container has is left
- * out, since it is the same text. The page has only names and summaries, and
- * subcommands in the row of their container.
+ * The man page has a section for each group, and an item with the syntax for
+ * each command. Subcommands follow their container; HELP is left out, since
+ * each container has the same text. The Markdown page has only names and
+ * summaries, and lists subcommands in the row of their container.
  */
 #include "cli/print_man.h"
 
@@ -51,7 +51,7 @@ contains(const struct command *container, const struct command *command)
            command->name[len] == '|';
 }
 
-/* In quotes, so that no word of it is a macro. */
+/* Prints the syntax in quotes, so that mdoc takes no word for a macro. */
 static void
 print_syntax(FILE *to, const struct command_arg *args)
 {
@@ -134,7 +134,7 @@ print_man_commands(FILE *to)
 /* ---- Markdown ------------------------------------------------------------ */
 
 /* Prints ": `ID`, `LIST`" for the container `client`, and nothing for a command
- * that is none. */
+ * without subcommands. */
 static void
 print_subcommands(FILE *to, const struct command *container)
 {

@@ -87,7 +87,7 @@ client_trim(struct client *client)
     }
 }
 
-/* Writes from a buffer what the socket takes; empties it at its end. */
+/* Writes what the socket takes. Empties the buffer when all is written. */
 static void
 write_buffer(struct client *client, struct buf *from, size_t *at)
 {

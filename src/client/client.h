@@ -88,7 +88,7 @@ bool client_reply(struct client *client, uint64_t deadline_ns,
 struct slice client_bytes(const struct client *client);
 void client_consume(struct client *client, size_t len);
 
-/* Gives back the memory that long replies needed, if none is expected. */
+/* Frees memory that long replies needed, unless unread bytes are left. */
 void client_trim(struct client *client);
 
 /* ---- waiting ------------------------------------------------------------- */
@@ -100,8 +100,8 @@ void client_prepare(struct client *client, struct pollfd *ret_poll);
  * something. */
 bool client_receive(struct client *client, const struct pollfd *polled);
 
-/* Waits until the deadline for the socket, then writes and reads once. Returns
- * whether something was read. */
+/* Writes what the socket takes, waits until the deadline (at most a minute) for
+ * bytes, and reads once. Returns whether something was read. */
 bool client_wait(struct client *client, uint64_t deadline_ns);
 
 /* Gives received records to TLS; empty records begin the handshake. */

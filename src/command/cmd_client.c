@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * CLIENT ID GETNAME SETNAME SETINFO INFO NO-EVICT NO-TOUCH CAPA REPLY. Each
- * runs on the loop of its connection; what other loops read changes under the
- * registry's lock.
+ * runs on the loop of its connection; fields that other loops read are changed
+ * under the registry's lock.
  */
 #include "command/cmd_client.h"
 
@@ -164,7 +164,7 @@ cmd_client_no_touch(struct request *req)
     return set_switch(req, &req->session->no_touch);
 }
 
-/* Later clients may have capabilities that are not known yet. */
+/* Ignores unknown capabilities, since later clients may have some. */
 enum err
 cmd_client_capa(struct request *req)
 {

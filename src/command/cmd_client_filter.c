@@ -73,8 +73,8 @@ refuse_id(struct request *req, bool for_kill)
                                  : "Invalid client ID");
 }
 
-/* Parses numbers as long as there are any. The next word is the next filter;
- * for LIST, a word that is no filter is an invalid id, as in Redis. */
+/* Parses ids up to the first word that is no number. That word begins the next
+ * filter; for LIST, a word that is no filter is an invalid id, as in Redis. */
 static enum err
 parse_ids(struct request *req, struct cmd_client_filter *filter, bool negated)
 {
@@ -258,7 +258,7 @@ cmd_client_filter_parse(struct request *req, bool for_kill,
         }
     }
     sort_ids(filter, true);
-    if (for_kill) { /* LIST shows a line for each, in their order */
+    if (for_kill) { /* LIST keeps the order of its ids */
         sort_ids(filter, false);
     }
     return err;
@@ -271,7 +271,7 @@ cmd_client_filter_free(struct cmd_client_filter *filter)
     mem_free(filter->ids[true]);
 }
 
-/* ---- what they say of a client ------------------------------------------- */
+/* ---- matching a client --------------------------------------------------- */
 
 /* A client; without a session, a link. */
 struct candidate {
@@ -299,7 +299,7 @@ address_is(const struct candidate *who, bool local, struct slice wanted)
 }
 
 /* Compares the address without its port and without the brackets of IPv6. A
- * unix socket has the "port" 0. */
+ * unix socket has the "port" 0 and matches no address. */
 static bool
 ip_is(const struct candidate *who, struct slice wanted)
 {
@@ -398,7 +398,7 @@ holds(const struct cmd_client_filter *filter, const struct candidate *who,
     case FILTER_USER:
         return is_user(who, value);
     case FILTER_ID:
-    case FILTER_SKIPME: /* the caller's */
+    case FILTER_SKIPME: /* the callers check both */
         break;
     }
     return true;

@@ -18,7 +18,7 @@
 enum { HEADER_GAP = 32 };
 enum { PIECE_CLIENTS = 32, PIECE_IDS = 16 };
 
-/* ---- the walk of both ---------------------------------------------------- */
+/* ---- the walk of LIST and KILL ------------------------------------------- */
 
 /* The state that stays between two pieces, except the arguments, which may
  * move. */
@@ -27,7 +27,7 @@ struct walk {
     const struct slice *args;
     const struct session *me;
     uint64_t now_ms; /* when the command began */
-    uint64_t after;  /* the last client seen, or so many ids done */
+    uint64_t after;  /* id of the last client, or number of ids done */
     bool failed;     /* no memory for the links */
     /* Called for each client that the filter wants, under the registry's lock,
      * and for each link that it wants, without the lock. */
@@ -57,7 +57,8 @@ walk_visit_link(void *ctx, const struct links_client *link)
     }
 }
 
-/* Visits clients in the order of the given ids; unknown ids are skipped. */
+/* Visits the clients of the next ids, in their order. Skips unknown ids.
+ * Returns true if there are more ids. */
 static bool
 walk_ids(const struct request *req, struct walk *walk)
 {

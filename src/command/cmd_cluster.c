@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * CLUSTER and its subcommands, READONLY READWRITE ASKING: what a client of a
- * cluster asks a daemon in sidecar mode. The replies about the cluster come
- * from the view, with their texts made when it changed. Outside of sidecar mode
- * all of them are refused.
+ * cluster asks a daemon in sidecar mode. The view has the texts of the replies
+ * about the cluster. Outside of sidecar mode all of these commands are refused,
+ * except READONLY and READWRITE in the dialect valkey.
  */
 #include "access/handlers.h"
 #include "base/clock.h"
@@ -320,8 +320,8 @@ cmd_asking(struct request *req)
     return err;
 }
 
-/* Valkey's clients ask a replica outside a cluster, too, after CLIENT CAPA
- * redirect; those of Redis learn that there is no cluster. */
+/* Valkey's clients use READONLY outside of a cluster, too, after CLIENT CAPA
+ * redirect. In the dialect redis the reply is that there is no cluster. */
 static enum err
 set_reads_replica(struct request *req, bool reads)
 {

@@ -39,7 +39,7 @@ static const char *const flag_names[] = {
     "allow_busy",
 };
 
-/* Redis has the first four and does not show them; the last two are
+/* Redis has the first four and does not show them; the last three are
  * Bloomery's. */
 static const uint32_t FLAGS_NOT_SHOWN = CMD_MAY_REPLICATE | CMD_PROTECTED |
                                         CMD_SENTINEL | CMD_ONLY_SENTINEL |
@@ -146,8 +146,8 @@ reply_tips(struct reply *reply, const char *const *tips)
     }
 }
 
-/* Replies with one key specification: keys from `first` on, up to an end that
- * counts from the first key, or from the end of the arguments if negative. */
+/* Replies with one key specification. Its `lastkey` counts from the first key,
+ * or, if it is negative, from the end of the arguments. */
 static void
 reply_key_spec(struct reply *reply, uint32_t use,
                const struct command_keys *keys)
@@ -321,8 +321,8 @@ has_category(const struct command *command, struct slice name)
     return false;
 }
 
-/* Returns whether the filter takes the command. *work is what is left for
- * matching the names of all rows. */
+/* Returns whether the filter takes the command. *work is the work that is left
+ * for matching all rows. */
 static bool
 filter_takes(const struct filter *filter, const struct command *command,
              size_t *work)
@@ -377,7 +377,7 @@ struct keys_reply {
     bool with_flags;
 };
 
-/* Finds the command that the arguments are, if it has keys. */
+/* Finds the command in the arguments. Fails if it has no keys. */
 static enum err
 find_keys(struct request *req, struct keys_reply *to)
 {

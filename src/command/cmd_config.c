@@ -15,9 +15,10 @@
 #include "info/info_replication.h"
 #include "persist/figures.h"
 
-/* Finds the name under which GET shows an option: as spelt in a pattern without
- * special characters, since clients look for what they wrote; else as in the
- * table. An empty slice if no pattern matches. All options share the work. */
+/* Finds the name under which GET shows an option. If a pattern is the option's
+ * name, the name is spelt as the client wrote it, since clients look for that.
+ * Otherwise it is spelt as in the table. *ret_name is empty if no pattern
+ * matches. All options share *work. */
 static enum err
 name_for(const char *option, const struct slice *patterns, size_t count,
          size_t *work, struct slice *ret_name)
@@ -43,7 +44,7 @@ name_for(const char *option, const struct slice *patterns, size_t count,
     return OK;
 }
 
-/* Appends the value of an option; replicaof is the present role. */
+/* Sets *value to an option's value; that of replicaof is the primary now. */
 static void
 get_value(const struct service *service, const struct conf_row *row,
           struct buf *value)
@@ -103,7 +104,7 @@ struct getting {
 };
 
 /* Replies with the name and the value of an option if a pattern matches.
- * cluster: it is one of cluster_options, by its number. */
+ * cluster: `option` is an index in cluster_options, not in conf_table. */
 static enum err
 get_option(struct getting *getting, unsigned option, bool cluster)
 {
@@ -208,7 +209,7 @@ await_journal(struct request *req, uint64_t *failures)
 }
 
 /* Returns whether the request sets appendonly. If it was on already, an earlier
- * CONFIG SET may still wait. */
+ * CONFIG SET may still wait, so this one waits, too. */
 static bool
 names_journal(const struct request *req)
 {
@@ -237,7 +238,7 @@ promises_too_much(const struct request *req, const struct conf *fresh)
     return !is_journaled(&info);
 }
 
-/* Replies when every change is journaled. */
+/* Waits until every change is journaled, or replies if it cannot wait. */
 static enum err
 begin_to_await(struct request *req)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * DUMP RESTORE COPY. A filter is put under its name in one step or not at all.
- * The effects have everything that the clock, a limit or chance decided, with a
- * word that clients may not use:
+ * The effects contain everything that the clock, a limit or chance decided.
+ * Clients may not use the word INCARNATION in them:
  *
  *   RESTORE key <absolute ms, or 0> payload REPLACE ABSTTL INCARNATION n
  *   COPY source destination [DB n] REPLACE INCARNATION n, in this order
@@ -240,9 +240,9 @@ checksum_holds(struct slice payload)
     return stored == XXH3_64bits(payload.data, payload.len - sizeof(stored));
 }
 
-/* Returns whether a payload has our own form. In a log it may be that of an
- * incomplete filter, or of one of a foreign kind: a server that took over slots
- * has written it (slots/pull.h). */
+/* Returns whether a payload has our own form. In a log, the filter of such a
+ * payload may be incomplete, or of a foreign kind: a server that took over
+ * slots has written it (slots/pull.h). */
 static bool
 is_own_form(struct slice payload)
 {
@@ -442,7 +442,7 @@ parse_copy(struct request *req, struct copy *how)
         }
     } while (err == OK && (word == COPY_REPLACE || word == COPY_DB));
     if (err == OK && word == COPY_OTHER) {
-        req->args.next = at - 1; /* the filter has no name yet */
+        req->args.next = at - 1; /* args lacks the command's name */
         err = parse_incarnation(req, &how->incarnation) &&
                       args_left(&req->args) == 0
                   ? OK
@@ -486,7 +486,7 @@ copy_filter(struct request *req, const struct entry *source,
     if (err != OK) {
         return err;
     }
-    env.size_limit_bytes = UINT64_MAX; /* the buffer has this size already */
+    env.size_limit_bytes = UINT64_MAX; /* the source has this size already */
     if (!prepare_take(req, &source->bloom, &made)) {
         made.status = bloom_copy(&source->bloom, &env, &made.bloom);
     }
@@ -514,7 +514,7 @@ cmd_copy(struct request *req)
                             "source and destination objects are the same");
     }
     source = keys_find(req, &req->key);
-    if (source == NULL && req->obey) { /* it was there when this was done */
+    if (source == NULL && req->obey) { /* the log says that it was there */
         return ERR_BF_NOT_FOUND;
     }
     if (source != NULL && bloom_is_incomplete(&source->bloom)) {

@@ -77,8 +77,8 @@ parse_conditions(struct request *req, unsigned *ret_conditions)
     return OK;
 }
 
-/* Parses the command's time into milliseconds since 1970. A negative result is
- * as far in the past as any. */
+/* Parses the command's time into milliseconds since 1970. A negative result
+ * only means that the time is past. */
 static enum err
 parse_time(struct request *req, struct slice text, int64_t *ret_at_ms)
 {

@@ -28,9 +28,9 @@ struct candidate {
 void slot_counts_write(const struct slot_tally slot[CLUSTER_SLOTS],
                        struct buf *out);
 
-/* Returns what the server beside this node has of the slots, from its holdings
- * and its text of slot_counts_write(). NULL: no memory, or the text is
- * malformed. */
+/* Returns what the server beside `node` has of the slots, from its holdings and
+ * its text of slot_counts_write(). NULL: no memory, or the text is malformed.
+ */
 struct candidate *candidate_new(const char *node, const struct slot_set *set,
                                 const struct holdings *holdings,
                                 struct slice counts);

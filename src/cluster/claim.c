@@ -67,8 +67,8 @@ enter(struct sidecar *sidecar, enum claim_state state, uint64_t now_ms)
     sidecar->changed = true;
 }
 
-/* Commands wait here before the source hears the question: once it has stopped
- * the slots, it sends clients here, and they must not be sent back. */
+/* Makes commands wait here before the source gets the question: once it has
+ * stopped the slots, it sends clients here, and we must not send them back. */
 static void
 ask_source(struct sidecar *sidecar, enum sidecar_question question)
 {
@@ -136,8 +136,8 @@ claim_follow_epoch(struct sidecar *sidecar, bool gained)
 }
 
 /* Ends a claim whose slots are on the disk: holds them, and serves those that
- * no other daemon has claimed since. A survey decides about slots above whose
- * epoch our node's has risen. */
+ * no other daemon has claimed since. If our node's epoch has risen above a
+ * slot's, a survey decides about the slot. */
 static void
 kept(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -373,7 +373,7 @@ fence_if_kept(struct sidecar *sidecar, uint64_t now_ms)
 }
 
 /* Continues a claim in PULLS. It ends as soon as a survey has found newer data:
- * until then, clients write at the source, and that would be lost. */
+ * until then, clients write at the source, and these writes would be lost. */
 static void
 look_at_source(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -571,8 +571,8 @@ end_check(struct sidecar *sidecar, uint64_t now_ms)
     keep_holdings(sidecar, now_ms);
 }
 
-/* Decides about all wanted slots. Begins a claim for those of the first slot's
- * source. */
+/* Decides about all wanted slots. Begins a claim for the slots that have the
+ * same source as the first one. */
 static void
 pick(struct sidecar *sidecar, uint64_t now_ms)
 {
@@ -627,9 +627,9 @@ may_lead(struct sidecar *sidecar, uint64_t now_ms)
              survey_is_clear(sidecar, claim->round, sidecar_claimed(sidecar))));
 }
 
-/* Leads without the daemon that we followed when that daemon has been silent
- * for long enough. If it answers earlier, we fence it, since it may have a
- * lease. No survey asks it if its node is not in the cluster any more. */
+/* Leads without the daemon that we followed if it is silent or refuses for long
+ * enough. If it answers earlier, we fence it, since it may have a lease. No
+ * survey asks it if its node is not in the cluster any more. */
 static void
 wait_for_source(struct sidecar *sidecar, uint64_t now_ms)
 {

@@ -12,8 +12,8 @@
  *   history <40 hex digits> | -
  *   claimed <ranges, separated by blanks> | -
  *   held <first>[-<last>] <epoch>      for each range of one epoch, ascending
- *   known <first>[-<last>] <epoch>     likewise
- *   copied <first>[-<last>] <position> likewise; servers of 1.0.0 do not read a
+ *   known <first>[-<last>] <epoch>     as for held
+ *   copied <first>[-<last>] <position> as for held; servers of 1.0.0 refuse a
  *                                      text with this line
  *   checksum <16 hex digits>           XXH3-64 of all lines before it
  */
@@ -64,7 +64,7 @@ holdings_clear(struct holdings *holdings)
     holdings->follows[0] = holdings->history[0] = '\0';
 }
 
-/* Compares the bytes with themselves, shifted by one byte. */
+/* Returns whether all bytes are 0: compares them with their successors. */
 static bool
 is_zero(const void *data, size_t size)
 {

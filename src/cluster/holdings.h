@@ -48,7 +48,7 @@ struct holdings {
     uint64_t from;
 };
 
-/* Sets that these slots are held at this epoch + 1 (0: no longer held), and
+/* Sets the epoch + 1 at which these slots are held (0: no longer held), and
  * that they are no copies. */
 void holdings_set(struct holdings *holdings, const struct slot_set *set,
                   uint64_t epoch_plus_1);

@@ -300,7 +300,7 @@ sidecar_polled(struct sidecar *sidecar, const struct topology *topology,
         check_identity(sidecar, now_ms);
         follow_epoch(sidecar, follow_owners(sidecar, leased, now_ms), now_ms);
         sidecar_peers_forget(sidecar);
-        sidecar_show(sidecar); /* the owner finds nodes in what it has shown */
+        sidecar_show(sidecar); /* hooks look nodes up in the map shown last */
     }
     settle_changes(sidecar, now_ms);
 }

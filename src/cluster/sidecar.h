@@ -106,9 +106,9 @@ bool sidecar_may_force(const struct sidecar *sidecar,
  * each server that has answered; sets `chosen` in each. Of each slot, takes the
  * data that a server holds at the highest epoch. If even later data was lost, a
  * copy on a server that does not hold the slot is taken instead, if it has more
- * items. from: if not "", the data of the server beside this node is taken in
- * any case. False: that server has no data of the slots; nothing has changed,
- * and ret_reason says why. */
+ * items. from: if not "", the data of the server beside the node `from` is
+ * taken in any case. False: that server has no data of the slots; nothing has
+ * changed, and ret_reason says why. */
 struct candidate;
 bool sidecar_force_serve(struct sidecar *sidecar, const struct slot_set *set,
                          const char *from, struct candidate *candidates,
@@ -117,8 +117,9 @@ bool sidecar_force_serve(struct sidecar *sidecar, const struct slot_set *set,
 /* Forget slots that no other server takes over, by order of an operator. There
  * are two steps, so that no command changes the slots while the caller saves
  * their filters. sidecar_let_go() returns false, with a reason, if it is
- * impossible; the caller passes its *ret_exported to sidecar_let_go_end(). That
- * forgets the slots, or, if they were not saved, serves them as before. */
+ * impossible; the caller passes its *ret_exported to sidecar_let_go_end(),
+ * which forgets the slots, or, if they were not saved, serves them as before.
+ */
 bool sidecar_let_go(struct sidecar *sidecar, const struct slot_set *set,
                     struct slot_set *ret_exported, char *ret_reason,
                     size_t size);

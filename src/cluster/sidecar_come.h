@@ -19,6 +19,7 @@ void sidecar_come_tick(struct sidecar *sidecar, uint64_t now_ms);
  * was to serve wait here until it is told again. */
 void sidecar_come_source_broke(struct sidecar *sidecar);
 
-/* Handles an answer to such a question. False: it answers another question. */
+/* Handles an answer to a question of sidecar_come_tick(). False: it answers
+ * another question. */
 bool sidecar_come_answered(struct sidecar *sidecar, uint64_t number,
                            const struct sidecar_answer *answer);

@@ -5,8 +5,8 @@
  * since its users do not expect more. It requests a snapshot, and writes the
  * file when that is done.
  *
- * Each slot has a position: once our log has reached it, our data is what we
- * hold. Each start and each promotion gives the log another history
+ * Each slot has a position: once our log has reached it, the slot's data is
+ * here. Each start and each promotion gives the log another history
  * (journal/history.h), and a start may find data of any of the last ones. So
  * the file names them all, and the snapshot's.
  */

@@ -16,7 +16,7 @@ struct sidecar;
  * functions. */
 void sidecar_disk_check(struct sidecar *sidecar);
 
-/* Set that slots are held at this epoch + 1 from now on (0: no longer held).
+/* Set the epoch + 1 at which slots are held from now on (0: no longer held).
  * Their data is here once our log has reached this position.
  * sidecar_hold_same() keeps the slots' positions, since their data stays the
  * same. */

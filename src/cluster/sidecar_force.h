@@ -18,8 +18,8 @@ bool sidecar_force(struct sidecar *sidecar, const struct slot_set *set,
                    char *ret_reason, size_t size);
 
 /* Returns whether a missing slot is to be served with the data that can be
- * found. An operator's order to fetch data that had been found is no such order
- * when that data has disappeared. */
+ * found. An operator's order to fetch data that a survey had found does not
+ * count once that data has disappeared. */
 bool sidecar_is_forced(const struct sidecar *sidecar, unsigned slot);
 
 /* Returns whether an operator has chosen the data for the slot, and whose: ours

@@ -228,17 +228,17 @@ struct sidecar {
     bool checked;                        /* `own` was compared with the data */
     bool behind;       /* a replica has newer data than this server */
     bool copy_is_good; /* a replica's holdings are its leader's */
-    uint64_t copy_at;  /* position of own->history when we took these over */
+    uint64_t copy_at;  /* our log must reach this in own->history */
     bool waits_empty;  /* what is held of `waiting` has no keys */
     enum sidecar_role role;
     char leader[TOPOLOGY_ID_LEN + 1]; /* for the role FOLLOWS */
     /* We should follow another daemon, and do not yet: */
     uint64_t waits_ms;          /* since when; 0: we need not */
     struct slot_set waiting;    /* the slots for which we wait */
-    struct slot_set left_alone; /* those of them that nobody holds */
-    uint64_t waits_round;       /* a later survey must say that they may go */
-    uint64_t keys_round;        /* the survey for which these two are valid */
-    uint64_t said_ms;           /* when the log said so */
+    struct slot_set left_alone; /* slots that nobody holds */
+    uint64_t waits_round;       /* a later survey must say that we may follow */
+    uint64_t keys_round;        /* survey of left_alone and waits_empty */
+    uint64_t said_ms;           /* when the wait was last logged */
     /* The history of a full synchronization that wanted to replace the data
      * here; a later survey must say that the leader has that data. */
     char offered[HISTORY_ID_CHARS + 1];
@@ -247,13 +247,13 @@ struct sidecar {
     uint64_t offer_number;
     struct sidecar_offer offer;
 
-    /* The slots of each phase; those that our node owns; and those of these
-     * that are served. Only sidecar_enter() writes them, as slots[].phase. */
+    /* The slots of each phase, the slots that our node owns, and those that
+     * are served. Like slots[].phase, only sidecar_enter() writes them. */
     struct slot_set in[SLOT_PHASES], owned, served;
     struct slot_set fallen; /* the missing slots whose holder's epoch is higher
                                than our node's */
     uint64_t leaving_until_ms; /* when the first LEAVING slot ends; 0: none */
-    uint64_t await_round;      /* the survey that decides whether to go on */
+    uint64_t await_round;      /* a later survey shows which owner is silent */
     uint64_t forget_round;     /* survey.rounds that rule 4 has seen */
     struct slot_set forgets;   /* rule 4: not held, keys still here */
     uint64_t forgets_ticket;   /* ticket of the text without them */

@@ -8,10 +8,10 @@ enum { NEXT_SURVEY_MS = SURVEY_SOON_MS + 2 * SIDECAR_ANSWER_MS };
 bool
 sidecar_times_are_good(const struct sidecar_options *options)
 {
-    /* leaving_ms is half of a lease. A silent owner's lease has to end before
-     * a slot is served without having fenced it. */
+    /* leaving_ms is half of a lease. A silent owner's lease has to end before a
+     * slot is served without having fenced that owner. */
     return 2 * options->leaving_ms <= options->silence_ms &&
-           /* A lost slot is first served on, and then its commands wait. */
+           /* A lost slot is still served at first; then its commands wait. */
            options->leaving_ms < options->await_ms &&
            /* A survey sees the claim before another daemon gets the slot, and
             * before the one that was fenced wants it back. */

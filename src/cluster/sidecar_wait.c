@@ -69,8 +69,8 @@ say_waiting(const struct sidecar *sidecar, const char *leader, uint64_t now_ms)
 /* Returns the slots whose newest data no daemon holds, and of which keys are
  * here. A start that finds other data than the file names holds nothing, but
  * what it finds may be all that there is: an operator decides, by FORCE-SERVE
- * at the owner or LET-GO here. Of many slots, some may have no keys: to look
- * for those of each would take long. */
+ * at the owner or LET-GO here. If there are many slots, some may have no keys:
+ * a look at each would take long. */
 static struct slot_set
 find_left_alone(const struct sidecar *sidecar)
 {
@@ -106,10 +106,9 @@ find_left_alone(const struct sidecar *sidecar)
 }
 
 /* Collects the slots that are held here and not taken over, and those that
- * nobody holds. Looks for their keys once per survey. If the former have no
- * keys, they still count for some time (empty_ms): if nobody held them, they
- * would count as missing, so their owners' daemons get the time to take them.
- */
+ * nobody holds. Looks for their keys once per survey. Held slots without keys
+ * still count for some time (empty_ms): if nobody held them, they would count
+ * as missing, so their owners' daemons get the time to take them. */
 static void
 collect(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
 {

@@ -7,14 +7,14 @@
  *   phase     our node owns it  commands
  *   AWAY      no    are sent to its owner
  *   WANTED    yes   wait: it is not known from whom to fetch it
- *   FOUND     yes   wait: that is known, and its turn comes
+ *   FOUND     yes   wait: the source is known, and a claim follows
  *   CLAIMED   yes   wait, or are sent to the source while it is copied
- *   MISSING   yes   CLUSTERDOWN: a daemon that may have its data is silent
+ *   MISSING   yes   CLUSTERDOWN: its newest data cannot be had
  *   SERVED    yes   run
  *   SPOKEN    yes   run: the next owner's daemon has come, our node lags behind
  *   LEAVING   no    run until half of a lease is over
- *   AWAITED   no    wait: its owner's daemon may not know yet that it is one
- *   PASSED    no    wait: another one owns it than the one that has come
+ *   AWAITED   no    wait: its owner's daemon may not know of its ownership
+ *   PASSED    no    wait: it has another owner than the one that has come
  *   EXPORTED  no    run after ASKING: its owner's daemon sends them here
  */
 #pragma once

@@ -5,9 +5,9 @@
  * fetch, which slots were never held, and which of our slots another daemon
  * holds at a higher epoch.
  *
- * At rest (survey_is_calm) a round asks only for changes. If nothing has, the
- * result of the last round stays valid. Otherwise the daemons that reported no
- * change are asked, in the same round, for everything they hold.
+ * At rest (survey_is_calm) a round asks only for changes. If there are none,
+ * the result of the last round stays valid. Otherwise the daemons that reported
+ * no change are asked, in the same round, for everything they hold.
  */
 #include "cluster/survey.h"
 

@@ -15,7 +15,7 @@ void survey_tick(struct sidecar *sidecar, uint64_t now_ms);
 void survey_hurry(struct sidecar *sidecar);
 
 /* Returns whether no slot is on its way to us or away from us. Then the lengths
- * of copies' logs do not matter, which only complete answers report. */
+ * of copies' logs, which only complete answers report, do not matter. */
 bool survey_is_calm(const struct sidecar *sidecar);
 
 /* Returns whether no daemon in the last round has newer data of the slot than
@@ -23,8 +23,8 @@ bool survey_is_calm(const struct sidecar *sidecar);
 bool survey_has_none_newer(const struct sidecar *sidecar, unsigned slot);
 
 /* Returns whether a round has ended after `round`, and the last round is not
- * too old (SURVEY_LATE_MS): it is, if this server stood still. If false, makes
- * the next round due soon. */
+ * too old (SURVEY_LATE_MS), as it is after this server stood still. If false,
+ * makes the next round due soon. */
 bool survey_is_fresh(struct sidecar *sidecar, uint64_t round, uint64_t now_ms);
 
 /* Returns whether a round has ended after `round`, and in the last one all
@@ -40,7 +40,8 @@ bool survey_outdoes_source(const struct sidecar *sidecar);
 /* Reduces the slots of a new claim, which all have the same source, to those
  * that one question can ask for. It keeps the slots for which a survey has
  * found the source; if there are none, it keeps all. Of these it keeps the
- * slots that have the same `known` as the first one. */
+ * slots that are like the first one in `known`, and in whether an operator has
+ * chosen the source. */
 void survey_separate(struct sidecar *sidecar, struct slot_set *set);
 
 /* Handles an answer to a question of the survey. False: it answers another

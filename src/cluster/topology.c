@@ -482,7 +482,7 @@ topology_free(struct topology *topology)
 
 /* ---- the rest ------------------------------------------------------------ */
 
-/* Appends a line without its fields 4 and 5, the times of pings. */
+/* Appends a line with 0 for its fields 4 and 5, the times of pings. */
 static void
 strip_line(struct slice line, struct buf *out)
 {

@@ -2,9 +2,10 @@
  *
  * What commands see of the cluster: which daemon serves each slot, the address
  * of each node's daemon, and the replies of CLUSTER SLOTS, SHARDS and NODES.
- * Loop 0 makes it from a topology, and never changes it once it is shown. The
- * service points to it, and the pointer changes under the raised gate. Ids are
- * those of the neighbour's nodes, addresses those of the daemons beside them.
+ * Loop 0 makes a view from a topology. Once it is shown, only the view_set
+ * functions change it, under the raised gate. The service points to it, and the
+ * pointer changes under the raised gate. Ids are those of the neighbour's
+ * nodes, addresses those of the daemons beside them.
  */
 #pragma once
 
@@ -49,7 +50,7 @@ void view_set_waiting(struct cluster_view *view, unsigned slots,
 /* Notes how many slots are missing because their owner's epoch has fallen. */
 void view_set_fallen(struct cluster_view *view, unsigned slots);
 
-/* Notes which daemons are silent, by node, before the view is shown. */
+/* Notes which daemons are silent, by node. */
 void view_set_silent(struct cluster_view *view, const bool *silent);
 
 /* Returns the node that owns the slot, or NULL. */

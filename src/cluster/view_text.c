@@ -128,9 +128,9 @@ write_shard_node(const struct writer *writer, const struct view_node *node,
     reply_bulk_text(reply, replica ? "replica" : "master");
     reply_bulk_text(reply, "replication-offset");
     if ((node->node->flags & NODE_MYSELF) != 0) {
-        *gap = reply->buf->len; /* CLUSTER SHARDS inserts it here */
+        *gap = reply->buf->len; /* CLUSTER SHARDS inserts the offset */
     } else {
-        reply_int(reply, 0); /* nodes do not tell each other */
+        reply_int(reply, 0); /* nodes do not tell each other theirs */
     }
     reply_bulk_text(reply, "health");
     reply_bulk_text(reply, node->failed ? "fail" : "online");

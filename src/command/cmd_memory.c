@@ -157,7 +157,7 @@ append_concern(struct buf *text, unsigned *count, const char *concern)
     (*count)++;
 }
 
-/* Appends what the operator should look at, above these thresholds. */
+/* Appends what the operator should look at: figures above these thresholds. */
 static void
 append_concerns(const struct service *service, const struct info_memory *memory,
                 struct buf *text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * OBJECT ENCODING FREQ IDLETIME REFCOUNT. ENCODING is the layout of the filter:
- * native, redisbloom or valkeybloom. They do not count as a use of the
+ * native, redisbloom or valkeybloom. The commands do not count as a use of the
  * key, nor as a hit or miss. Whether FREQ or IDLETIME works depends on
  * maxmemory-policy, as in Redis.
  */

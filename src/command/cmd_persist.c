@@ -168,7 +168,7 @@ cmd_lastsave(struct request *req)
 
 /* ---- BGREWRITEAOF -------------------------------------------------------- */
 
-/* The counters when a rewrite was requested, and how long to wait for it. */
+/* The counters when a rewrite was requested, and when to stop waiting. */
 struct asked {
     uint64_t rewrites, failures;
     uint64_t deadline_ns;

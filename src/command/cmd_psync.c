@@ -77,7 +77,7 @@ leave_for(struct session *session, struct handover *handover)
     handover->wants_holdings = introduction->wants_holdings;
     handover->slots = introduction->slots;
     session->handover = handover;
-    session->closing = true; /* nothing follows but what the link says */
+    session->closing = true; /* from now on only the link sends */
 }
 
 static void

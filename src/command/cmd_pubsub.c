@@ -132,7 +132,8 @@ check_channel(const struct request *req, struct slice name)
                : OK;
 }
 
-/* Refuses a pattern that could take too much work when a message comes. */
+/* Refuses a name that is too long, or a pattern that could take too much work
+ * when a message comes. */
 static enum err
 check_name(const struct request *req, enum pubsub_kind kind, struct slice name)
 {
@@ -147,8 +148,8 @@ check_name(const struct request *req, enum pubsub_kind kind, struct slice name)
     return glob_work_max(name, longest) > GLOB_WORK ? ERR_PATTERN_WORK : OK;
 }
 
-/* Checks the limits of subscriptions of one client. *ret_bytes: of the names.
- */
+/* Checks the limits of one client's subscriptions. *ret_bytes gets the length
+ * of all names together. */
 static enum err
 check_limits(struct request *req, enum pubsub_kind kind,
              const struct slice *names, size_t *ret_bytes)
@@ -250,8 +251,8 @@ cmd_subscribe(struct request *req)
 /* ---- filters ------------------------------------------------------------- */
 
 /* Checks that the keys are not too many for one step, and that each filter may
- * have subscribers: those that BF.EXISTS refuses may not, and none may on a
- * replica that may have missed changes. */
+ * have subscribers. Keyed and incomplete filters may not, and no filter may on
+ * a replica whose link is down, since the replica may miss changes. */
 static enum err
 check_filters(const struct request *req)
 {
@@ -278,8 +279,8 @@ check_filters(const struct request *req)
     return OK;
 }
 
-/* Posts the answer for one key. It takes the way of the changes, so that it
- * leaves behind all of them that came before it. */
+/* Posts the answer for one key. It goes to the client the same way as changes,
+ * so that it arrives after all changes that came before it. */
 static void
 answer_key(struct request *req, size_t position)
 {
@@ -341,7 +342,7 @@ unsubscribe_one(struct request *req, enum pubsub_kind kind, struct slice name)
     struct receiver *receiver = &req->session->receiver;
     bool had = pubsub_has(receiver, kind, name);
 
-    /* The name may end with the subscription. */
+    /* Unsubscribing may free the bytes of the name. */
     confirm(req, &name, count_as_confirmed(req, kind) - had);
     (void)pubsub_unsubscribe(pubsub, receiver, kind, name);
 }
@@ -377,7 +378,7 @@ cmd_unsubscribe(struct request *req)
         bytes += req->argv[i].len;
     }
     if (!reserve(req, count, bytes)) {
-        return OK; /* dispatch sees it, and says why */
+        return OK; /* dispatch sees the failed buffer and replies why */
     }
     if (all && pubsub_count(receiver, kind) == 0) {
         confirm(req, NULL, count_as_confirmed(req, kind));

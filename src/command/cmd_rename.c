@@ -11,7 +11,7 @@
 #include "engine/observe.h"
 #include "engine/request.h"
 
-/* Renames after both names were checked. Under both stripes. */
+/* Renames after both names were checked. Both stripes are locked. */
 static enum err
 rename_key(struct request *req, const struct key *to)
 {
@@ -116,7 +116,7 @@ cmd_move(struct request *req)
         return err;
     }
     exists = source_exists(req);
-    if (!exists && req->obey) { /* the key existed at first */
+    if (!exists && req->obey) { /* the original found the key */
         return ERR_NO_KEY;
     }
     if (exists && !target_exists(req, &to)) {

@@ -27,12 +27,12 @@ enum {
      * many of them. */
     SCAN_STEPS_MIN = 2048,
     LOCKED_WORK = 64 * 1024,  /* of matching, in one step */
-    LATER_BYTES = 256 * 1024, /* of names to match, and of names found, */
-    FOUND_BYTES = 256 * 1024  /* after which a step ends */
+    LATER_BYTES = 256 * 1024, /* of names to match later; then a step ends */
+    FOUND_BYTES = 256 * 1024  /* of names that a step finds; then it ends */
 };
 
 struct walk {
-    struct buf found; /* encoded names, behind a gap */
+    struct buf found; /* encoded names, behind a gap for the header */
     size_t gap;
     uint64_t count; /* names in `found` */
     uint64_t cursor;
@@ -46,7 +46,7 @@ struct walk {
     struct slice pattern;
     bool any, none;     /* every name matches; none does */
     size_t locked_work; /* work that is left in this step */
-    size_t found_end;   /* where it ends */
+    size_t found_end;   /* the length of `found` at which it ends */
 };
 
 static void
@@ -145,7 +145,7 @@ begin_step(struct walk *walk)
     walk->found_end = walk->found.len + FOUND_BYTES;
     if (walk->found.len > FOUND_BYTES) {
         (void)buf_reserve(&walk->found, FOUND_BYTES);
-        walk->found.failed = walk->found.over = false; /* less may do */
+        walk->found.failed = walk->found.over = false; /* less is enough */
     }
 }
 
@@ -187,7 +187,6 @@ struct walk_plan {
 static void
 expect_names(struct request *req, struct walk *walk, bool is_scan)
 {
-    /* Nearly all cursors of SCAN have this length. */
     enum { NAME_BYTES = 24 };
     char header[64];
     uint64_t keys, expires;
@@ -196,12 +195,13 @@ expect_names(struct request *req, struct walk *walk, bool is_scan)
     keyspace_count(req->keyspace, atomic_load(&req->session->db), &keys,
                    &expires);
     keys = keys < walk->want ? keys : walk->want;
+    /* Nearly all cursors of SCAN have 16 digits. */
     len = snprintf(header, sizeof(header), "%s*%" PRIu64 "\r\n",
                    is_scan ? "*2\r\n$16\r\n1234567890123456\r\n" : "", keys);
     walk->gap = (size_t)len;
     if (walk->any && keys > WALK_STEP_KEYS) {
         (void)buf_reserve(&walk->found, keys * NAME_BYTES);
-        walk->found.failed = walk->found.over = false; /* less may do */
+        walk->found.failed = walk->found.over = false; /* less is enough */
     }
     buf_append(&walk->found, header, walk->gap);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * TIME SHUTDOWN MODULE. Runs on the loop of the connection.
+ * TIME SHUTDOWN MODULE. They run on the loop of the connection.
  */
 #include "access/handlers.h"
 #include "base/clock.h"
@@ -83,7 +83,7 @@ enum err
 cmd_shutdown(struct request *req)
 {
     struct service *service = req->service;
-    uint64_t *failures = request_resumed(req); /* before it was asked for */
+    uint64_t *failures = request_resumed(req); /* at the first call */
     uint64_t now = atomic_load(&service->shutdown_failures);
     unsigned flags = 0;
     bool aborts = false;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * SIDECAR HOLDINGS and FENCE: what daemons of a cluster ask each other
- * (cluster/sidecar.h), and COUNT: what they have of slots. FORCE-SERVE and
- * LET-GO: what an operator may say about slots. Loop 0 decides; all but
- * HOLDINGS and COUNT wait for it. STATUS: the lines of INFO about transfers of
- * slots.
+ * SIDECAR. Daemons of a cluster ask each other HOLDINGS and FENCE
+ * (cluster/sidecar.h), and COUNT, how many filters they have in slots. An
+ * operator decides about slots by FORCE-SERVE and LET-GO. Loop 0 executes these
+ * two and FENCE, and their clients wait for it. STATUS shows the lines of INFO
+ * about transfers of slots.
  */
 #include "access/handlers.h"
 #include "base/mem.h"
@@ -29,14 +29,14 @@ fail_off(struct request *req)
 }
 
 /* Returns whether this server has older data than a replica: then it gives
- * nothing to other servers, and counts as silent. */
+ * nothing to other servers, and they treat it as silent. */
 static bool
 is_behind(const struct request *req)
 {
     return service_is_behind(req->service);
 }
 
-/* SIDECAR HOLDINGS [version]: with the present version, the text is empty. */
+/* SIDECAR HOLDINGS [version]: if `version` is current, the text is empty. */
 enum err
 cmd_sidecar_holdings(struct request *req)
 {
@@ -59,7 +59,7 @@ cmd_sidecar_holdings(struct request *req)
     }
     if (!req->service->sidecar.holdings(req->service->sidecar.ctx, seen, &text,
                                         history, &position)) {
-        return ERR_LOADING; /* not compared with the data yet */
+        return ERR_LOADING; /* holdings not compared with the data yet */
     }
     if (text.failed) {
         buf_free(&text);
@@ -389,7 +389,7 @@ reply_counts(struct request *req, const struct count *count)
     slot_counts_write(count->slot, &counts);
     if (!req->service->sidecar.holdings(req->service->sidecar.ctx, 0, &text,
                                         history, &position)) {
-        err = ERR_LOADING; /* not compared with the data yet */
+        err = ERR_LOADING; /* holdings not compared with the data yet */
     } else if (text.failed || counts.failed) {
         err = ERR_NOMEM;
     } else {
@@ -402,7 +402,7 @@ reply_counts(struct request *req, const struct count *count)
     return err;
 }
 
-/* SIDECAR COUNT slots: what it holds, and filters and items of these slots. */
+/* SIDECAR COUNT slots: replies with the holdings, and counts for each slot. */
 enum err
 cmd_sidecar_count(struct request *req)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * SLOWLOG over measure/slowlog, and COMMANDLOG, which is Valkey's name of it
- * and of two logs that this server does not keep.
+ * SLOWLOG over measure/slowlog, and COMMANDLOG, which is Valkey's command for
+ * the same log and for two others, which this server does not keep.
  */
 #include "measure/slowlog.h"
 
@@ -11,7 +11,7 @@
 #include "engine/request.h"
 
 enum {
-    PIECE_ENTRIES = 32, /* in one hold of the log's lock */
+    PIECE_ENTRIES = 32, /* shown while the log is locked once */
     HEADER_GAP = 16
 };
 
@@ -86,7 +86,7 @@ listing_new(const struct request *req, uint64_t count)
      * move while it grows. */
     if (count > slowlog_length(log)) {
         (void)buf_reserve(&listing->text, slowlog_bytes(log));
-        listing->text.failed = listing->text.over = false; /* less may do */
+        listing->text.failed = listing->text.over = false; /* less is enough */
     }
     listing->reply = (struct reply){ &listing->text, req->reply->resp };
     buf_append(&listing->text, gap, HEADER_GAP);

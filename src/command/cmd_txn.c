@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * MULTI, DISCARD, WATCH, UNWATCH and EXEC. EXEC takes the stripes of all its
+ * MULTI, DISCARD, WATCH, UNWATCH and EXEC. EXEC locks the stripes of all its
  * keys and of all watched ones in order, compares the watched versions, and
  * runs the queue.
  */
@@ -20,7 +20,7 @@
  * EXEC begins no further walk. */
 enum { WALKS_NS = 100 * 1000 * 1000 };
 
-/* Admission refuses scripts (admit_by_all), but a log is not admitted. */
+/* admit_by_all() refuses scripts, but it does not check commands of a log. */
 enum err
 cmd_script(struct request *req)
 {
@@ -277,7 +277,7 @@ cmd_exec(struct request *req)
     }
     locks = locks_of(txn);
     lock_set_enter(&locks, worker);
-    /* EXEC has left the section in which admit_now asked this. */
+    /* admit_now asked this in a section of the gate, which EXEC has left. */
     if (route_is_on(req)) {
         err = route_check(req);
     }

@@ -19,7 +19,7 @@ static const uint64_t ASK_EVERY_NS = 100000000;
 /* The arguments. */
 struct wanted {
     int64_t local, replicas, timeout_ms;
-    bool synced; /* replicas count once their disk has it */
+    bool synced; /* replicas count once their disks have the writes */
 };
 
 /* The state of a waiting command. */
@@ -39,7 +39,7 @@ parse_timeout(struct request *req, struct slice text, int64_t *ret_timeout_ms)
     if (*ret_timeout_ms < 0) {
         return request_fail(req, ERR_CUSTOM, "timeout is negative");
     }
-    if (*ret_timeout_ms > INT64_MAX / 1000000 / 2) { /* in ns, with the clock */
+    if (*ret_timeout_ms > INT64_MAX / 1000000 / 2) { /* deadline_ns must fit */
         return request_fail(req, ERR_CUSTOM, "timeout is out of range");
     }
     return OK;
@@ -80,9 +80,9 @@ parse_waitaof(struct request *req, struct wanted *wanted)
 
 /* ---- counting ------------------------------------------------------------ */
 
-/* Returns whether what this connection wrote is on the disk. Nothing is while a
+/* Returns whether what this connection wrote is on the disk. It is not while a
  * new journal is being built: earlier writes have no position and become
- * durable with its base. */
+ * durable with the base of that journal. */
 static bool
 is_on_disk(const struct request *req)
 {
@@ -130,8 +130,8 @@ begin_wait(const struct request *req, int64_t timeout_ms)
     return waiting;
 }
 
-/* Asks replicas for acknowledgements, which they otherwise send once a second;
- * again from time to time, for those that connect meanwhile. */
+/* Asks replicas for acknowledgements, which they otherwise send once a second.
+ * Asks again every ASK_EVERY_NS, for replicas that connect meanwhile. */
 static void
 ask_for_acks(const struct request *req, struct waiting *waiting)
 {

@@ -4,7 +4,7 @@
  * only the head is built here.
  */
 /* These functions of OpenSSL allocate nothing. OpenSSL 3 deprecates them, but
- * the others crash without memory. */
+ * its newer ones crash without memory. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 
 #include "command/digest.h"
@@ -67,7 +67,7 @@ begin_hash(struct hashing *hashing)
     (void)SHA256_Init(&hashing->md);
 }
 
-/* Adds what was hashed since begin to the sum. */
+/* Adds the hash of all bytes since begin_hash to the sum, by XOR. */
 static void
 end_hash(struct hashing *hashing)
 {

@@ -18,7 +18,7 @@
 
 enum {
     WORD_AT = 2,
-    PAGE = 32, /* fingerprints of one reply: it is one line of the wire */
+    PAGE = 32, /* fingerprints in one reply, which is one line */
     DIGITS = 2 * BLOOM_SECRET_BYTES
 };
 
@@ -41,8 +41,8 @@ may_replicate(const struct user *user)
     return false;
 }
 
-/* Returns whether a password, a certificate or the machine vouches for the
- * client. */
+/* Returns whether the client has shown a password or a certificate, or is on
+ * this machine. */
 static bool
 is_vouched_for(const struct session *session)
 {
@@ -76,7 +76,7 @@ check_taker(struct request *req)
 
 /* ---- what it gets -------------------------------------------------------- */
 
-/* Lists fingerprints from this one on. */
+/* Lists fingerprints, from the one with the index `from` on. */
 static void
 list(struct request *req, uint64_t from)
 {

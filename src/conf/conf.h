@@ -48,7 +48,7 @@ void conf_init(struct conf *conf);
 MUST_CHECK bool conf_try_init(struct conf *conf, struct conf_error *ret_error);
 void conf_fini(struct conf *conf);
 
-/* Returns the row with this full name in any case, or NULL. */
+/* Returns the row with this full name, or NULL. Case does not matter. */
 const struct conf_row *conf_find(struct slice name);
 
 /* Returns the row of the option that names the file of this secret. */
@@ -66,7 +66,7 @@ const char *conf_key(const struct conf_row *row);
 MUST_CHECK bool conf_set(struct conf *conf, const struct conf_row *row,
                          struct slice value, struct conf_error *ret_error);
 
-/* Appends the value as CONFIG GET shows it: a set password is "********". */
+/* Appends the value as CONFIG GET shows it: "********" for a password. */
 void conf_get(const struct conf *conf, const struct conf_row *row,
               struct buf *ret_text);
 
@@ -98,8 +98,8 @@ MUST_CHECK bool conf_set_many(struct conf *conf, const struct slice *pairs,
                               size_t count, struct conf_changes *ret_changes,
                               struct conf_error *ret_error);
 
-/* Exchanges, for a reload, all values that need no restart between conf and
- * `fresh`, which the caller then frees. So the values of the files and the
- * command line replace those of CONFIG SET. Under the raised gate. */
+/* For a reload, exchanges between conf and `fresh` all values that can change
+ * without a restart. The caller then frees `fresh`. So the values of the files
+ * and the command line replace those of CONFIG SET. Under the raised gate. */
 void conf_take(struct conf *conf, struct conf *fresh,
                struct conf_changes *ret_changes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The modules that made people write loadmodule are built in, so their
- * arguments are options here.
+ * The filters of the modules that loadmodule loads are built in, so the
+ * arguments of these modules are options here.
  */
 #include "conf/conf_apply.h"
 
@@ -71,8 +71,8 @@ has_part(struct slice text, const char *part)
     return false;
 }
 
-/* Finds the option of an argument of a module: "ERROR_RATE" of RedisBloom,
- * "bloom-capacity" of valkey-bloom. */
+/* Finds the option that stands for an argument of a module: "ERROR_RATE" of
+ * RedisBloom, "bloom-capacity" of valkey-bloom. */
 static const struct conf_row *
 find_argument(struct slice name, bool redis)
 {
@@ -255,7 +255,7 @@ conf_apply_words(struct conf_source *source, struct slice name,
 
 /* ---- words --------------------------------------------------------------- */
 
-/* Returns the byte of an escape inside double quotes, and moves behind it. */
+/* Returns the byte of an escape inside quotes, and moves *ret_at behind it. */
 static char
 unescape(const char *at, const char *end, const char **ret_at)
 {
@@ -276,7 +276,7 @@ unescape(const char *at, const char *end, const char **ret_at)
     return meant[found - plain];
 }
 
-/* Appends one word, and moves behind it. False: a quote is not closed. */
+/* Appends one word, and moves *at behind it. False: a quote is not closed. */
 static bool
 take_word(const char **at, const char *end, struct buf *store)
 {

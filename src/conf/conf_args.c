@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * --check-config looks for all mistakes. So each function here succeeds after a
- * mistake that it could note; options that it did not read keep their defaults.
+ * mistake that it could note. Options that were not read keep their defaults.
  */
 #include "conf/conf_args.h"
 
@@ -33,9 +33,9 @@ struct words {
     int at; /* the last argument read */
 };
 
-/* Reads the values after --name into `ret_values`, of at most `max` words: up
- * to the next option where several may follow (--save 900 1 300 10), else one.
- */
+/* Reads the values after --name into `ret_values`. If the option takes several
+ * (--save 900 1 300 10), reads all up to the next option, at most `max`;
+ * otherwise one. */
 static size_t
 read_values(struct words *words, bool several, struct slice *ret_values,
             size_t max)
@@ -49,8 +49,8 @@ read_values(struct words *words, bool several, struct slice *ret_values,
     return count;
 }
 
-/* Sets the error for an unknown option: it may be a word that asks for output
- * and stands alone or too late, or the typo of another one. */
+/* Sets the error for an unknown option. It may be misspelt, or a word that asks
+ * for output, but has no value or does not come first. */
 static void
 set_unknown(struct slice name, struct conf_error *ret_error)
 {
@@ -215,8 +215,8 @@ load_words_again(const struct words *words, int from,
     return loaded;
 }
 
-/* Fails for options that rewritten.conf must not set: `dir`, where it lies
- * itself, and a password that a file of its own gives by now. */
+/* Fails for options that rewritten.conf must not set: `dir`, the directory that
+ * the file itself is in, and a password that is now read from its own file. */
 static bool
 check_rewritten(const struct conf *conf, const struct conf *given,
                 const char *path, struct conf_error *ret_error)

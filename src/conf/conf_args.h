@@ -50,10 +50,11 @@ void conf_rewritten_path(const struct conf *conf,
 /* Reads `[file] [--name value | --name=value]...` into conf, which has its
  * defaults: the file, then rewritten.conf, then the command line. *ret_given
  * gets the values without those of rewritten.conf; the caller frees it. With
- * the actions HELP, VERSION, PRINT and PLAN nothing is read, and on failure
- * *ret_given is untouched. The error has the form of conf_load_file's, without
- * a line for a mistake on the command line itself. With CONF_ACTION_CHECK
- * mistakes go to ret_args->mistakes, and only missing memory fails.
+ * the actions HELP, VERSION, PRINT, PLAN and CONVERT nothing is read. Then, and
+ * on failure, *ret_given is untouched. The error has the form of
+ * conf_load_file's, without a line for a mistake on the command line itself.
+ * With CONF_ACTION_CHECK mistakes go to ret_args->mistakes, and only missing
+ * memory, or standard input that cannot be read, fails.
  *
  * A reload calls it again with the same argv and a fresh conf, and then, under
  * the raised gate, conf_take(). */

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "conf/conf_error.h"
 
-/* Reads the file, and the files that it includes, at their lines. Appends our
+/* Reads the file, and each included file at its `include` line. Appends our
  * configuration file to *ret_text: the options that differ from our defaults,
  * and, as comments, notes about options that do nothing. The `user` lines go to
  * *ret_users, in the form of an aclfile; if there are any, *ret_text has the

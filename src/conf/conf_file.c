@@ -79,8 +79,8 @@ conf_file_read(const char *path, struct buf *ret_text)
     return len > CONF_FILE_MAX ? EFBIG : error;
 }
 
-/* Replaces a path that is a symbolic link by what it names, which need not
- * exist. */
+/* Replaces a path that is a symbolic link by the path that the link names. No
+ * file need be there. */
 static int
 follow_links(char path[PATH_MAX])
 {
@@ -149,8 +149,8 @@ remember(struct conf_file *file, const char *path, struct slice text)
     }
 }
 
-/* Remembers the text of a file that exists. The start has read it before, and
- * has refused a bad one. */
+/* Remembers the text of a file that exists. A bad text does not last: the start
+ * reads the file, too, and then ends the server. */
 static void
 remember_what_is_there(struct conf_file *file, const char *path)
 {
@@ -160,7 +160,7 @@ remember_what_is_there(struct conf_file *file, const char *path)
         conf_file_read(path, &text) == 0) {
         remember(file, path, buf_slice(&text));
     }
-    buf_wipe(&text); /* the buffer was made for a long file */
+    buf_wipe(&text); /* frees the space for the longest file */
 }
 
 /* The aclfile may be in another directory, which was not lost. */

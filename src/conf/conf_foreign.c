@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * These names are searched only when the server's own options do not have one.
+ * This table is searched only for a name that no option of the server has.
  */
 #include "conf/conf_foreign.h"
 
@@ -10,8 +10,8 @@
 
 static const struct foreign {
     const char *name;
-    const char *harmless; /* the values that do nothing, between bars; NULL:
-                             all do nothing */
+    const char *harmless; /* values that need no warning, between bars;
+                             NULL: none */
     bool fatal;           /* other values are refused; false: they give a
                              warning */
     const char *advice;
@@ -86,7 +86,7 @@ conf_foreign_take(struct slice name, struct slice value, const char *where,
 
     CHECK(option != NULL);
     if (option->harmless != NULL && is_among(value, option->harmless)) {
-        return true; /* what the server does anyway */
+        return true; /* the server does this anyway */
     }
     if (option->fatal) {
         conf_error_set(ret_error, "this server cannot do that: %s",

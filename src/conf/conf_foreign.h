@@ -13,9 +13,10 @@
  * have, or NULL. Call conf_find() first: our options win. */
 const char *conf_foreign_advice(struct slice name);
 
-/* Takes a value of such an option: adds the warning "WHERE: NAME does nothing
- * here: ADVICE", or fails with the advice if the option protects or means
- * something that this server does not do. */
+/* Takes a value of such an option. Accepts a value that the server obeys
+ * anyway. For others, adds the warning "WHERE: NAME does nothing here: ADVICE",
+ * or fails with the advice if the option protects or means something that this
+ * server does not do. */
 MUST_CHECK bool conf_foreign_take(struct slice name, struct slice value,
                                   const char *where, struct conf_notes *notes,
                                   struct conf_error *ret_error);

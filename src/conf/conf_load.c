@@ -326,8 +326,8 @@ reading_new(const struct conf_source *source, const char *path,
     return reading;
 }
 
-/* Reads one file in the place of a line. Its own [section] lines hold until its
- * end. */
+/* Reads an included file in the place of an `include` line. The [section] lines
+ * of the file hold until its end. */
 static bool
 load_one(const struct reading *outer, const char *path)
 {
@@ -393,7 +393,7 @@ load_included(struct reading *reading, struct slice pattern)
     return !reading->failed;
 }
 
-/* Reads a stream that is open, or fails with the errno of opening it. */
+/* Reads an open stream. NULL: fails with the errno that fopen() has set. */
 static bool
 load_stream(FILE *file, const struct conf_source *source, const char *path,
             struct conf_error *ret_error)

@@ -17,8 +17,8 @@ enum { CONF_LINE_MAX = CONF_LIST_MAX + 1024 };
 
 /* Sets the options that the file gives; "-": standard input, which is read once
  * and kept. With source->mistakes, all mistakes go there, a line each, all
- * other options are set, and only missing memory fails. Without it, fails as
- * conf_load_file does. */
+ * other options are set, and only missing memory, or standard input that cannot
+ * be read, fails. Without it, fails as conf_load_file does. */
 struct conf_source;
 MUST_CHECK bool conf_load_source(const struct conf_source *source,
                                  const char *path,

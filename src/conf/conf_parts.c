@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The values are lists of words between blanks, or letters.
+ * The values are lists of words, separated by blanks, or of letters.
  */
 #include "conf/conf_parts.h"
 

@@ -14,5 +14,5 @@ void conf_print_file(FILE *to);
 /* Prints the mdoc list for bloomery.conf(5). */
 void conf_print_man(FILE *to);
 
-/* Prints one or two lines for each option, for --help. */
+/* Prints each option with its default and its text, for --help. */
 void conf_print_help(FILE *to);

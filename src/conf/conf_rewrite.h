@@ -17,8 +17,8 @@ MUST_CHECK bool conf_rewrite(const struct conf *conf, const struct conf *given,
                              struct buf *ret_text,
                              struct conf_error *ret_error);
 
-/* Appends the sections with all options that differ, even those that only a
- * start reads. */
+/* Appends the sections with all options that differ, even those that cannot
+ * change at run time. */
 MUST_CHECK bool conf_rewrite_all(const struct conf *conf,
                                  const struct conf *given, struct buf *ret_text,
                                  struct conf_error *ret_error);

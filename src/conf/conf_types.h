@@ -183,6 +183,6 @@ struct conf_row {
     enum conf_when when;
     bool units;     /* a CONF_INT that takes units, such as 64mb, too */
     bool host_port; /* a CONF_STRINGS that is a host and a port, or empty */
-    bool alias;     /* a second name for the field of another row; RedisBloom's
-                       names have its ranges and its texts */
+    bool alias;     /* a second name for the field of another row. A name from
+                       RedisBloom has RedisBloom's range and error texts */
 };

@@ -23,7 +23,7 @@ keep_text(struct slice text, char **ret_text, struct conf_error *ret_error)
     return true;
 }
 
-/* RedisBloom's names have its texts, too. */
+/* Returns whether the row is a name from RedisBloom, with its error texts. */
 static bool
 is_of_redisbloom(const struct conf_row *row)
 {
@@ -277,7 +277,7 @@ parse_strings(const struct conf_row *row, struct slice text, char **ret_text,
     return keep_text((struct slice){ joined, len }, ret_text, ret_error);
 }
 
-/* RedisBloom stores larger rates as 0.25. The text is kept if the row that
+/* RedisBloom stores rates above 0.25 as 0.25. The text is kept if the row that
  * shows it and writes it to files reads the same number from it; so a
  * hexadecimal text is not kept. */
 static bool

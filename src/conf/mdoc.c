@@ -24,7 +24,7 @@ print_char(FILE *to, char c)
     }
 }
 
-/* \& prevents that a point at the beginning ends a sentence. */
+/* \& keeps mdoc from reading a leading point as the end of a sentence. */
 void
 mdoc_print_words(FILE *to, const char *text)
 {

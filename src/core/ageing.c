@@ -39,8 +39,8 @@ elapsed_at(const struct bloom *bloom, uint64_t now_ms)
     return turn > extra->turn ? turn - extra->turn : 0;
 }
 
-/* Returns the oldest layer that is live after so many turns, or the number of
- * layers. */
+/* Returns the index of the oldest layer that is live after so many turns, or
+ * the number of layers. */
 static uint32_t
 first_live(const struct bloom *bloom, uint64_t elapsed)
 {
@@ -211,7 +211,7 @@ begin_layer(struct layer *layer, const struct layer *like,
 }
 
 /* Gives the filter a row whose layers are all there. The caller frees the lines
- * of layers that are not in it. */
+ * of the filter's old layers that the row does not have. */
 static void
 row_give(struct row *row, struct bloom *bloom, uint64_t turn,
          const struct bloom_env *env)
@@ -254,8 +254,8 @@ bytes_from(const struct bloom *bloom, uint32_t first)
     return bytes;
 }
 
-/* Moves on by so many turns, more than 0, and begins a generation with the
- * shape of the oldest, so that it is the same on each machine. */
+/* Moves on by ELAPSED turns, at least 1, and begins a generation. Its layer has
+ * the shape of the oldest one, so that each machine makes the same layer. */
 static enum bloom_status
 turn(struct bloom *bloom, uint64_t elapsed, const struct bloom_env *env)
 {
@@ -331,7 +331,7 @@ struct joined {
     uint32_t first[TURNS_GENERATIONS_MAX + 1];
 };
 
-/* Returns the place in the union of a part's layer; NULL: it is not live. */
+/* Returns the place of a part's layer in the union; NULL: it is not live. */
 static struct layer *
 place_of_layer(struct joined *joined, const struct bloom *part, uint32_t index)
 {
@@ -344,7 +344,7 @@ place_of_layer(struct joined *joined, const struct bloom *part, uint32_t index)
                                            bloom_step(part, index)];
 }
 
-/* Counts the layers of each generation, by age. */
+/* Raises counts[age] to the number of layers that the part has of that age. */
 static void
 count_layers(const struct joined *joined, const struct bloom *part,
              uint32_t *counts)
@@ -496,7 +496,7 @@ add_words(uint64_t *to, const uint64_t *from, size_t count)
 }
 
 /* Adds the bits of a part to the union. Words that do not change are not
- * written, so that untouched memory stays so. */
+ * written, so that memory that was never touched stays untouched. */
 static void
 add_bits(struct joined *joined, const struct bloom *part)
 {

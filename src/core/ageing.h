@@ -8,10 +8,11 @@
  * filter's turn is that of its newest generation. A layer's age is the number
  * of turns from its own to the filter's. Layers are sorted, the oldest first,
  * and a turn without adds has no layer. A layer is live while its age is at
- * most `generations`. So up to generations + 1 of them are asked, and each has
- * that share of the error rate. An add to a later turn than the filter's raises
- * all ages, frees the layers that are not live, and begins a generation. An
- * item that only older generations have is added to the newest one again.
+ * most `generations`. So a lookup asks up to generations + 1 generations, and
+ * each has 1 / (generations + 1) of the error rate. An add in a later turn than
+ * the filter's raises all ages, frees the layers that are not live, and begins
+ * a generation. An item that only older generations have is added to the newest
+ * one again.
  *
  * So a filter is a function of the adds and their times, and nothing changes
  * without an add. A lookup between two adds computes the ages by the clock, and

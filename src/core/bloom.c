@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The filter: a chain of layers that grows at its newest end. The caller owns
- * it and serialises writers. Every layer but the newest is full, so the number
- * of items needs no sum. bloom_size() is what plan_size() computes, so that
- * limits, plan_project() and reports have the same figure.
+ * it and serialises writers. A native filter's older layers are full, so their
+ * items need no sum. bloom_size() is what plan_size() computes, so that limits,
+ * plan_project() and reports have the same figure.
  */
 #include "core/bloom.h"
 
@@ -24,7 +24,7 @@
 
 enum {
     PREFETCH_OLDER = 5,
-    PREFETCH_AGED = 12, /* of kind ageing: a miss reads a line of each layer */
+    PREFETCH_AGED = 12, /* in kind ageing, a miss reads a line of each layer */
     NEAR_BYTES = 256 * 1024
 };
 
@@ -55,7 +55,7 @@ set_extra_layer(struct bloom_extra_layer *layer, double rate)
     layer->bits_per_item = redisbloom_bits_per_item(rate);
 }
 
-/* Sets the secret of a keyed filter that is to have the own one, in a copy. */
+/* Checks the secret of a keyed filter; 0 stands for our own, set in a copy. */
 static enum bloom_status
 choose_secret(const struct bloom_params **params, struct bloom_params *copy)
 {
@@ -189,8 +189,8 @@ next_rate(const struct bloom *bloom)
     return rate > 0 ? rate : DBL_TRUE_MIN;
 }
 
-/* Writes the additional fields that kind redisbloom has for the newest layer.
- */
+/* Updates the additional fields for a new layer: the items of older layers, and
+ * for kind redisbloom the layer's rate. */
 static void
 note_growth(struct bloom *bloom, double rate)
 {
@@ -272,9 +272,9 @@ fail_chain:
 /* ---- the hot path: filters of one layer and short items come first, without
  * a stack frame; other cases are calls from there. ------------------------- */
 
-/* Fetches all lines of the newest layer, where an add writes and half of all
- * hits end; and of a few older layers the line that a miss reads. More fetches
- * would only wait for each other. */
+/* Fetches all lines of the item in the newest layer, where an add writes and
+ * half of all hits end, and its first line in a few older layers, where a miss
+ * ends. More fetches would only wait for each other. */
 NOINLINE static void
 prefetch_chain(const struct bloom *bloom, struct bloom_hash hash)
 {
@@ -321,7 +321,7 @@ bloom_prefetch_batch(const struct bloom *bloom, const struct bloom_hash *hashes,
     }
 }
 
-/* Fetches, of a chain, the sums and the layers that prefetch_chain() reads. */
+/* Fetches a chain's sums, and the layer structs that prefetch_chain() reads. */
 void
 bloom_fetch_layers(const struct bloom *bloom)
 {
@@ -490,8 +490,8 @@ bloom_add_batch(struct bloom *bloom, const struct bloom_env *env,
     enum bloom_status status = BLOOM_OK;
     size_t done = 0;
 
-    /* If all items fit the only layer, no add can fail. Signed, since a filter
-     * of RedisBloom may have more items than its capacity. */
+    /* If all items fit the only layer, no add can fail. The difference is
+     * signed: a filter of RedisBloom may have more items than its capacity. */
     if (bloom->count == 1 &&
         (int64_t)(first->capacity - first->items) >= (int64_t)count) {
         first->items +=
@@ -507,8 +507,8 @@ bloom_add_batch(struct bloom *bloom, const struct bloom_env *env,
 }
 
 /* Returns whether a large layer has had fewer than EACH touches a page. Items
- * fall on pages at random: NEARLY_ALL touches each leave hardly any page
- * untouched, and MOST of them 14 %. */
+ * fall on pages at random: NEARLY_ALL (8) touches a page leave hardly any page
+ * untouched, and MOST (2) leave 14 % of the pages untouched. */
 static bool
 is_fresh(const struct layer *layer, uint64_t page_bytes, uint64_t each)
 {

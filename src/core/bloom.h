@@ -52,8 +52,8 @@ const void *bloom_layer_lines(const struct bloom *bloom, uint32_t index,
 struct plan bloom_plan(const struct bloom *bloom, uint64_t limit_bytes,
                        struct bloom_params *ret_params);
 
-/* Returns by how much bloom_size() rose when the newest layer was added. There
- * are several layers. */
+/* Returns by how much bloom_size() rose when the newest layer was added. The
+ * filter must have several layers. */
 uint64_t bloom_growth_bytes(const struct bloom *bloom);
 
 /* Fetch into the cache what a lookup of one item reads: first the structs of
@@ -68,8 +68,8 @@ void bloom_fetch(const struct bloom *bloom, struct bloom_hash hash);
 enum bloom_status bloom_force(struct bloom *bloom, const struct bloom_env *env,
                               struct bloom_hash hash);
 
-/* Counts an item that bloom_force() would add, and grows the filter as that
- * does, but sets no bit: the item belongs to the newest layer. */
+/* Counts an item that bloom_force() would add, and grows the filter as
+ * bloom_force() does, but sets no bit. The item belongs to the newest layer. */
 enum bloom_status bloom_count_one(struct bloom *bloom,
                                   const struct bloom_env *env);
 
@@ -79,7 +79,8 @@ enum bloom_status bloom_count_one(struct bloom *bloom,
 void bloom_add_over(struct bloom *bloom, struct bloom_hash hash);
 
 /* Does what bloom_merge() does, even if a layer gets more items than its
- * capacity: that layer is counted as full. It serves such a log, too. */
+ * capacity: that layer is counted as full. It serves the replay of a log with
+ * gaps, too. */
 enum bloom_status bloom_merge_over(struct bloom *bloom,
                                    const struct bloom_env *env,
                                    const struct bloom *const *others,
@@ -91,5 +92,5 @@ enum bloom_status bloom_merge_over(struct bloom *bloom,
  * nothing may be read through it. False: the filter is not native. */
 bool bloom_outline(const struct bloom *bloom, struct bloom *ret_outline);
 
-/* Returns whether an item has the same hash for both. */
+/* Returns whether every item has the same hash in both filters. */
 bool bloom_hashes_alike(const struct bloom *a, const struct bloom *b);

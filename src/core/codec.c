@@ -118,8 +118,8 @@ codec_dump(const struct bloom *bloom, uint64_t incarnation, void *ret_bytes)
 
 /* ---- load and copy ------------------------------------------------------- */
 
-/* Makes a struct and those of COUNT layers; the caller fills in the layers.
- * Without memory returns false, and there is nothing to undo. */
+/* Sets up the filter's struct and allocates those of COUNT layers, which the
+ * caller fills in. Without memory returns false, with nothing to undo. */
 static bool
 alloc_structs(struct bloom *bloom, const struct bloom_params *params,
               unsigned parts, uint32_t count, const struct bloom_env *env)
@@ -174,7 +174,7 @@ set_coverage(struct bloom_coverage *coverage, const struct codec_head *head)
     }
 }
 
-/* Fills in the additional fields of foreign kinds and of incomplete filters. */
+/* Fills in the additional fields of a filter that has a struct bloom_extra. */
 static void
 set_extra(struct bloom *bloom, const struct codec_head *head)
 {
@@ -415,8 +415,8 @@ bloom_copy_into(const struct bloom *bloom, struct bloom *copy)
     return true;
 }
 
-/* Copies the additional fields of a complete filter whose kind is not native.
- */
+/* Copies the additional fields of a complete filter that has a struct
+ * bloom_extra. */
 static void
 copy_extra(const struct bloom *bloom, struct bloom *copy)
 {

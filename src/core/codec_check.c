@@ -97,8 +97,8 @@ ranges_hold(const struct codec_head *head)
     return true;
 }
 
-/* Accepts what RedisBloom's own loader accepts, except its number of hashes and
- * of items. */
+/* Accepts what RedisBloom's own loader accepts, but the number of hashes must
+ * follow from the bits an item. check_redisbloom() limits the items. */
 static bool
 redisbloom_layer_holds(const struct codec_layer *layer)
 {
@@ -152,8 +152,10 @@ shape_holds(const struct codec_head *head, const struct codec_layer *layer,
     return geometry_holds(layer, rate, known);
 }
 
-/* Checks one layer of an ageing filter: `first` is the first layer, and `older`
- * the one before it; *step: the layers of its generation before it. */
+/* Checks one layer of an ageing filter. `first` is the filter's first layer,
+ * and `older` the one before `layer`, or NULL. *step goes from the step of
+ * `older` to that of `layer`: how many layers of its generation are before it.
+ */
 static bool
 aged_layer_holds(const struct codec_head *head, const struct codec_layer *first,
                  const struct codec_layer *older,

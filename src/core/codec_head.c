@@ -106,7 +106,7 @@ entry_bytes(uint32_t kind)
     return kind == BLOOM_REDISBLOOM ? CODEC_LAYER_BYTES_MAX : CODEC_LAYER_BYTES;
 }
 
-/* Returns the bytes behind the table of a complete filter. */
+/* Returns the bytes of the kind's own fields behind the table. */
 static size_t
 tail_bytes(uint32_t kind)
 {
@@ -340,7 +340,7 @@ codec_layer_bytes(const struct codec_head *head, uint32_t index)
 {
     uint64_t bytes = 0;
 
-    CHECK(get_layer_bytes(head, index, &bytes)); /* codec_read_head has */
+    CHECK(get_layer_bytes(head, index, &bytes)); /* checked at reading */
     return bytes;
 }
 
@@ -363,7 +363,7 @@ sum_bytes(struct codec_head *head)
                                    &head->total_bytes);
 }
 
-/* Finds the table, and the ranges behind it. False if the bytes end before. */
+/* Finds the table and the ranges. False: too few bytes, or an invalid count. */
 static bool
 find_table(const uint8_t *at, size_t len, struct codec_head *head)
 {

@@ -33,7 +33,7 @@ struct codec_head {
     uint64_t incarnation;
     uint32_t layers;
     uint32_t options; /* of kind redisbloom: core/foreign.h */
-    uint32_t growth;  /* of kind redisbloom: as in its header */
+    uint32_t growth;  /* of kind redisbloom: expansion in its header */
     uint64_t undone;  /* of kind deletable: core/deletable.h */
     uint64_t turn;    /* of kind ageing: of its newest generation */
     bool incomplete;  /* only `ranges` of the stream have come */
@@ -55,7 +55,7 @@ struct codec_layer {
 
 /* Reads a head. DATA has LEN bytes, at least the whole head
  * (CODEC_HEAD_BYTES_MAX are enough). Reads neither the bytes after the head nor
- * the checksum. After BLOOM_OK the sums hold, and no other field is checked. On
+ * the checksum. After BLOOM_OK both sums are right; nothing else is checked. On
  * failure *ret_head is untouched. Fails with BLOOM_CORRUPT; and with
  * BLOOM_VERSION if version, kind or flags are unknown: then only the last 8
  * bytes have a meaning, the checksum. */

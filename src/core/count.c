@@ -16,7 +16,7 @@ struct hash_set {
     size_t mask;
 };
 
-/* Returns whether the hash with this index was not in the set. */
+/* Adds the hash with this index. Returns whether it was not in the set. */
 static bool
 set_add(struct hash_set *set, size_t index)
 {

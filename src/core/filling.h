@@ -28,7 +28,7 @@ struct filling {
     struct rdb_string array; /* its array; `at` is the next byte of it */
     size_t at;
     struct lzf lzf;
-    uint8_t *unpacked; /* of an array with a head; env's memory, or NULL */
+    uint8_t *unpacked; /* a packed array with a head; from env, or NULL */
     bool begun;        /* the array has been read */
 };
 

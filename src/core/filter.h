@@ -11,9 +11,9 @@
  * reads of it, and the first layer needs no allocation of its own. What few
  * filters have lies elsewhere: further layers in a chain, and in struct
  * bloom_odd a seed that is not derived (core/seed.h) or an unusual tightening.
- * Filters of another kind have a struct bloom_extra in its place, and so have
- * keyed ones (core/keyed.h), and filters that are incomplete: they come in
- * chunks (core/stream.h), and not all of their bits are there yet.
+ * In place of struct bloom_odd, filters that are not native have a struct
+ * bloom_extra. So have keyed filters (core/keyed.h), and incomplete ones: they
+ * come in chunks (core/stream.h), and not all of their bits are there yet.
  *
  * The struct is plain bytes and nothing points into it: a filter is moved by
  * copying the struct and forgetting the old place.
@@ -66,7 +66,7 @@ struct bloom_extra {
     union {
         struct {              /* of kind redisbloom: */
             uint32_t options; /* core/foreign.h */
-            uint32_t growth;  /* as its header has it */
+            uint32_t growth;  /* expansion in its header */
         };
         struct { /* of kind ageing */
             uint32_t seconds, generations;
@@ -114,8 +114,8 @@ struct bloom {
     uint16_t count;      /* of layers */
     uint8_t traits;      /* its kind, BLOOM_TRAIT_KEYED and BLOOM_INCOMPLETE;
                             not 0: it has a struct bloom_extra */
-    uint8_t short_below; /* shorter items are hashed at once; 0 in keyed filters
-                            and foreign kinds */
+    uint8_t short_below; /* bloom_hash() hashes shorter items inline; 0 in keyed
+                            filters and foreign kinds */
     uint32_t expansion;
     union {
         struct bloom_odd *odd;     /* with one layer; or NULL */

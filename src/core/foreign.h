@@ -40,7 +40,7 @@ foreign_is(uint32_t kind)
 
 /* Hashes an item as RedisBloom does, for which hash i is (high + i low) mod
  * 2^64. `high` is MurmurHash64A of the item, and `low` the same with `high` as
- * seed; without force64 it uses MurmurHash2, which has 32 bits. */
+ * seed. Without force64, both are MurmurHash2, which has 32 bits. */
 struct bloom_hash redisbloom_hash(const void *item, size_t len, bool force64);
 
 /* Hashes an item as valkey-bloom does: SipHash-1-3 of its length in 8 bytes and
@@ -48,8 +48,8 @@ struct bloom_hash redisbloom_hash(const void *item, size_t len, bool force64);
 struct bloom_hash valkeybloom_hash(const void *item, size_t len,
                                    const uint8_t seed[BLOOM_SEED_BYTES]);
 
-/* Return the bit that an item sets as its INDEXth. LOG2 is 0; or the modulus is
- * 2^LOG2, as in filters of RedisBloom 2.0 and older. */
+/* Return the position of the INDEXth bit of an item. If LOG2 is not 0, the
+ * modulus is 2^LOG2, as in filters of RedisBloom 2.0 and older. */
 static inline uint64_t
 redisbloom_position(struct bloom_hash hash, uint32_t index, uint64_t bits,
                     unsigned log2)
@@ -71,15 +71,16 @@ valkeybloom_position(struct bloom_hash hash, uint32_t index, uint64_t bits)
 }
 
 /* Return the layer for CAPACITY items at RATE: .stripes are the hashes and
- * .lines the bits. Bits of 2^63 and more are 0: no such layer. */
+ * .lines the bits. 0 bits: there is no such layer, since it would have 2^62 or
+ * more (RedisBloom), or 2^63 or more (valkey-bloom). */
 struct geometry redisbloom_geometry(uint64_t capacity, double rate);
 struct geometry valkeybloom_geometry(uint64_t capacity, double rate);
 
 /* Returns the bits per item for this rate, as RedisBloom stores them. */
 double redisbloom_bits_per_item(double rate);
 
-/* Returns the number of hashes for so many bits per item; 0 if it is above
- * FOREIGN_HASHES_MAX. */
+/* Returns the number of hashes for so many bits per item; 0 if it is below 1 or
+ * above FOREIGN_HASHES_MAX. */
 uint32_t redisbloom_hashes(double bits_per_item);
 
 /* Returns the number of bytes that store an array of so many bits. */

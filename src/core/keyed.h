@@ -10,8 +10,8 @@
  * - The fingerprint is the hash of a fixed text. Stored filters carry it, so
  *   that no other secret is used on them. It says nothing about the secret.
  * - An item is hashed to 64 bits, which are stretched to 128 by a fixed
- *   function. Two items of a million million have equal hashes with probability
- *   5e-8 each; that adds nothing to an error rate.
+ *   function. An absent item has the hash of one of a million million items
+ *   with probability 5e-8; that adds nothing to an error rate.
  *
  * The process has a keyring: an own secret, for new filters, which is set
  * before threads start, and others, for filters that were made elsewhere. A

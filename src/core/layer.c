@@ -241,7 +241,7 @@ bits_bytes(const struct layer *layer)
 }
 
 /* Defines the operations of one kind; POSITION is an expression of `hash` and
- * `i`. Written out for each, so that no bit costs a call. */
+ * `i`. They are written out for each kind, so that no bit costs a call. */
 #define DEFINE_BITS(NAME, POSITION)                                            \
     static bool NAME##_contains(const struct layer *layer,                     \
                                 struct bloom_hash hash)                        \

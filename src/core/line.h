@@ -46,8 +46,8 @@ struct layer_ops {
     /* Makes the kernel clear the pages that an add of the item will write to.
      */
     void (*touch)(const struct layer *layer, struct bloom_hash hash);
-    /* Do the same for COUNT hashes in order, without a call for each. add_many
-     * returns how many of its answers are true. */
+    /* Do what contains, add and prefetch do, for COUNT hashes in order, without
+     * a call for each. add_many returns how many of its answers are true. */
     void (*contains_many)(const struct layer *layer,
                           const struct bloom_hash *hashes, size_t count,
                           bool *ret_found);

@@ -20,7 +20,7 @@
  */
 enum { NONSCALING_GROWTH = 2 };
 
-/* Writes to the filter's struct, and not to the chain's copy. */
+/* Sets the pointer where the filter has it: in its struct or in its chain. */
 static void
 set_odd(struct bloom *bloom, struct bloom_odd *odd)
 {
@@ -344,7 +344,7 @@ bloom_new_pieces(uint64_t count, const struct bloom_env *env)
     return pieces;
 }
 
-/* Frees the chain first, since the parts of a filter say how long it is. */
+/* Frees the chain first, since its length is computed from the other parts. */
 void
 bloom_free_structs(struct bloom *bloom, const struct bloom_env *env)
 {

@@ -29,8 +29,8 @@ struct bloom_chain *bloom_chain_new(const struct bloom *bloom, uint32_t count,
 void bloom_chain_free(const struct bloom *bloom, struct bloom_chain *chain,
                       uint32_t count, const struct bloom_env *env);
 
-/* Gives the filter a chain of COUNT layers, which may be the one it has, and
- * frees the one it had before. */
+/* Gives the filter a chain of COUNT layers, which may be the one it has. Frees
+ * the chain it had before if that is another one. */
 void bloom_set_chain(struct bloom *bloom, struct bloom_chain *chain,
                      uint32_t count, const struct bloom_env *env);
 

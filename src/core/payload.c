@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The frame of a payload; the two modules' files have the values. bloom_load()
- * and bloom_dump() are here too, since they have all forms.
+ * and bloom_dump() are here too, since they handle all forms.
  */
 #include "core/payload.h"
 

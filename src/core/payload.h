@@ -75,8 +75,8 @@ uint64_t payload_bytes(const struct bloom *bloom);
 /* Writes exactly payload_bytes() bytes. */
 void payload_put(const struct bloom *bloom, void *ret_bytes);
 
-/* Do the same for a complete filter of any kind: the payload of a native filter
- * has our own form, and only that keeps the incarnation. */
+/* Do the same for a complete filter of any kind. A kind that is not foreign has
+ * a payload in our own form, and only this form keeps the incarnation. */
 uint64_t payload_bytes_any(const struct bloom *bloom);
 void payload_put_any(const struct bloom *bloom, uint64_t incarnation,
                      void *ret_bytes);

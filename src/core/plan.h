@@ -129,12 +129,12 @@ bool plan_stored_fits(const struct bloom_params *params, uint32_t count,
 bool plan_is_valid(const struct bloom_params *params);
 
 /* Returns the parameters of one generation of an ageing filter: a share of the
- * capacity, and a share of the rate, since a lookup asks one generation more
- * than there are. For other kinds, returns the parameters unchanged. */
+ * capacity (1 / generations), and of the rate (1 / plan_ring()). For other
+ * kinds, returns the parameters unchanged. */
 struct bloom_params plan_generation(const struct bloom_params *params);
 
-/* Returns how many generations there are at the same time; 1 for kinds that do
- * not age. */
+/* Returns how many generations a lookup asks at most, which is generations + 1;
+ * 1 for kinds that do not age. */
 uint32_t plan_ring(const struct bloom_params *params);
 
 /* Does what plan_is_valid, plan_parts and plan_next do for a new filter. Each

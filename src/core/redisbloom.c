@@ -76,7 +76,7 @@ begin_filter(struct reading *reading, const struct bloom_env *env)
     }
     head->params.kind = BLOOM_REDISBLOOM;
     head->params.tightening = REDISBLOOM_TIGHTENING;
-    /* Behind the table: no ranges have come. */
+    /* 8 zero bytes behind the table: no range of bits has come. */
     reading->len = codec_table_end(BLOOM_REDISBLOOM, head->layers) + 8;
     reading->bytes = env->alloc(env->ctx, reading->len);
     if (reading->bytes == NULL) {
@@ -87,7 +87,7 @@ begin_filter(struct reading *reading, const struct bloom_env *env)
 }
 
 /* Adds a layer whose array has so many bytes. False if they do not fit. Filters
- * of version 2.0 and older store 0 bits, because log2 says them. */
+ * of version 2.0 and older store 0 as the number of bits, which log2 gives. */
 static bool
 add_layer(struct reading *reading, uint32_t index, uint64_t bytes,
           struct codec_layer *layer)

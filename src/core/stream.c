@@ -56,8 +56,8 @@ stream_missing(const struct bloom *bloom)
     return missing;
 }
 
-/* Returns the layer of a byte, and makes OFFSET one of the layer; NULL behind
- * the end. */
+/* Returns the layer of a byte, and makes *offset count from the beginning of
+ * this layer. NULL behind the end. */
 static const struct layer *
 layer_at(const struct bloom *bloom, uint64_t *offset)
 {
@@ -118,7 +118,7 @@ struct part {
     size_t len;
 };
 
-/* Returns whether bytes [from, from + len) of the chunk are there already. */
+/* Returns whether the layer has bytes [from, from + len) of the chunk. */
 static bool
 is_there(const struct part *part, size_t from, size_t len)
 {
@@ -210,8 +210,8 @@ cover(struct bloom_coverage *coverage, struct bloom_range range,
     return true;
 }
 
-/* Writes a chunk of an incomplete filter. The copy of the coverage makes that a
- * failure changes nothing. */
+/* Writes a chunk of an incomplete filter. After a failure restores the coverage
+ * from a copy, so that nothing has changed. */
 static enum stream_status
 write_part(struct bloom *bloom, const struct bloom_env *env,
            const struct part *part, uint64_t offset, bool *ret_changed)

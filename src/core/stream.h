@@ -2,8 +2,8 @@
  *
  * The stream of a filter: the bytes of all its layers, oldest first, as
  * BF.SCANDUMP sends and BF.LOADCHUNK takes them in chunks. The bytes of a
- * native or deletable layer are its lines; those of a foreign layer are its
- * array of bits. A filter that comes in chunks is incomplete (core/filter.h)
+ * foreign layer are its array of bits; those of any other layer are its lines.
+ * A filter that comes in chunks is incomplete (core/filter.h)
  * until all bytes have come.
  */
 #pragma once

@@ -19,7 +19,7 @@
  *          45        bits
  *
  * The value is a list of fields: n, expansion, rate, tightening, random; for
- * each filter capacity, of the last one items, array. The others are full.
+ * each filter capacity, items (only the last one; the others are full), array.
  */
 #include "core/valkeybloom.h"
 

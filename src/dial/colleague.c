@@ -112,7 +112,7 @@ fail_call(struct call *call, const char *reason)
     free_call(call);
 }
 
-/* Keeps the link, unless there is an idle one. `done` may use it at once. */
+/* Keeps the link if its server has no idle one. `done` may use it at once. */
 static void
 finish(struct call *call, const struct answer *answer)
 {
@@ -131,7 +131,7 @@ finish(struct call *call, const struct answer *answer)
 
 /* ---- the link ------------------------------------------------------------ */
 
-/* Takes one reply. False: the call is gone. */
+/* Takes one reply. False: the call has ended, and may have been freed. */
 static bool
 take_reply(struct call *call, const struct answer *answer)
 {

@@ -26,8 +26,8 @@ struct neighbour_poll {
 struct neighbour_hooks {
     /* A look has ended: well, with an error, or because the link ended. */
     void (*polled)(void *ctx, const struct neighbour_poll *poll);
-    /* The neighbour's options were read, before the first look or because they
-     * have changed. The next look brings the topology again. */
+    /* The neighbour's options were read for the first time on a link, or have
+     * changed. The next look brings the topology again. */
     void (*settled)(void *ctx, const struct cluster_settings *settings);
     void *ctx;
 };

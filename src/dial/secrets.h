@@ -9,7 +9,7 @@
 
 struct persist;
 
-/* The hooks of both kinds of link (struct replica_hooks). */
+/* Serve `wants` and `learn` of struct replica_hooks, for replicas and pulls. */
 bool secrets_wants(uint64_t fingerprint);
 enum replica_learned secrets_learn(struct persist *persist,
                                    uint64_t fingerprint, const char *digits);

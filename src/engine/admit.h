@@ -9,7 +9,8 @@
 #include "engine/request.h"
 
 /* Checks the request: its name and arity, whether the client is authenticated,
- * and whether MULTI allows it. words: how many words the name has. */
+ * and whether MULTI, subscriptions and MONITOR allow the command. words: how
+ * many words the name has. */
 MUST_CHECK enum err admit_request(struct request *req, unsigned words);
 
 /* Checks the rights of the session's user, the slots of the keys (route.h), and

@@ -14,6 +14,6 @@ enum { AUDIT_A_SECOND = 10, AUDIT_LOGINS_A_SECOND = 1000 };
 /* Logs a command that has run for a client. err: the command's result. */
 void audit_note(const struct request *req, enum err err);
 
-/* Logs a failed login as this user. The caller calls it once a second for each
- * address (access/auth_delay.h). */
+/* Logs a failed login as this user. The caller calls it at most once a second
+ * for each address (access/auth_delay.h). */
 void audit_failed_login(const struct request *req, struct slice user);

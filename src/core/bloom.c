@@ -273,8 +273,8 @@ fail_chain:
  * a stack frame; other cases are calls from there. ------------------------- */
 
 /* Fetches all lines of the item in the newest layer, where an add writes and
- * half of all hits end, and its first line in a few older layers, where a miss
- * ends. More fetches would only wait for each other. */
+ * half of all hits end, and its first line in a few older layers, where most
+ * misses end. More fetches would only wait for each other. */
 NOINLINE static void
 prefetch_chain(const struct bloom *bloom, struct bloom_hash hash)
 {

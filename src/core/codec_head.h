@@ -55,10 +55,10 @@ struct codec_layer {
 
 /* Reads a head. DATA has LEN bytes, at least the whole head
  * (CODEC_HEAD_BYTES_MAX are enough). Reads neither the bytes after the head nor
- * the checksum. After BLOOM_OK both sums are right; nothing else is checked. On
- * failure *ret_head is untouched. Fails with BLOOM_CORRUPT; and with
- * BLOOM_VERSION if version, kind or flags are unknown: then only the last 8
- * bytes have a meaning, the checksum. */
+ * the checksum. After BLOOM_OK line_bytes and total_bytes are right; nothing
+ * else is checked. On failure *ret_head is untouched. Fails with BLOOM_CORRUPT;
+ * and with BLOOM_VERSION if version, kind or flags are unknown: then only the
+ * last 8 bytes have a meaning, the checksum. */
 enum bloom_status codec_read_head(const void *data, size_t len,
                                   struct codec_head *ret_head);
 

@@ -35,8 +35,8 @@ void client_flags(const struct session *session, char *ret_flags);
 uint64_t client_age_s(const struct session *session, uint64_t now_ms);
 uint64_t client_idle_s(const struct session *session, uint64_t now_ms);
 
-/* Appends the line of one client with its line feed, as of now_ms. Under the
- * registry's lock for a session of another loop. running: the command that
- * runs, if it is the calling session, else NULL. */
+/* Appends the line of one client with its line feed, as of now_ms. Needs the
+ * registry's lock if the session belongs to another loop. running: the command
+ * that this session runs now, if the caller runs in it; else NULL. */
 void client_line(struct buf *text, const struct session *session,
                  const struct command *running, uint64_t now_ms);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The figures decide once a second whether a turn over the keyspace begins, and
- * again at its end. If a turn has moved less than one key in 64, what is left
- * is used by something else, or distributed well enough: then the next turn
- * waits.
+ * The allocator's figures decide whether a turn over the keyspace begins: once
+ * a second while none runs, and at the end of each. If a turn has moved less
+ * than one key in 64, the remaining waste is not in filters, or they lie well
+ * enough: then the next turn waits for REST_S.
  */
 #include "engine/defrag.h"
 
@@ -15,10 +15,10 @@
 #include "keyspace/gate.h"
 
 enum {
-    SLICE_US = 200, /* at least: more where the pause is the shortest, 1 ms */
+    SLICE_US = 200, /* shortest slice; longer if a pause of 1 ms is too long */
     IDLE_MS = 1000,
     REST_S = 10,
-    FEW = 64 /* one key in so many: hardly anything */
+    FEW = 64 /* a turn that moves less than 1 key in 64 moves hardly any */
 };
 
 static const uint64_t SECOND_NS = 1000000000;

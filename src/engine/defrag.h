@@ -2,8 +2,8 @@
  *
  * Active defragmentation: while the allocator's pages hold much more than what
  * is in use, loop 0 moves filters together, in slices between its other work.
- * Valkey's options say from which waste on it runs, and how much of loop 0's
- * time it takes.
+ * Valkey's options say how much waste there must be, and how much of loop 0's
+ * time defragmentation takes.
  */
 #pragma once
 
@@ -19,8 +19,8 @@ struct defrag {
                                 over the keyspace */
 };
 
-/* Works for a slice if that is worth it. Returns after how many milliseconds it
- * wants to be called again. Outside the gate; loop 0, with its worker. */
+/* Works for a slice of time if that is worth it. Returns in how many
+ * milliseconds to call it again. Outside the gate; loop 0, with its worker. */
 uint64_t defrag_run(struct defrag *defrag, struct worker *worker);
 
 /* Returns the percent of loop 0's time to spend against a waste of so many

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Every command takes one way. Dispatch gathers a run from the batch, checks
+ * All commands go the same way. Dispatch gathers a run from the batch, checks
  * the request (admit_request), enters the gate and asks for admission
  * (admit_now). It reserves space for the effects and locks the stripes. The
  * row's functions execute the run. Dispatch hands over the effects and notices,
  * unlocks the stripes and leaves the gate. Commands that MULTI queues stop
  * after admission; commands with LOCK_SELF, such as EXEC, take their locks
- * themselves. The clock is read once a batch and at the end of each run.
+ * themselves. The clock is read once a batch, and whenever runs are counted.
  */
 #include "engine/dispatch.h"
 
@@ -62,8 +62,8 @@ dispatch_free_worker(struct worker *worker)
 
 /* ---- a window, its locks held ------------------------------------------- */
 
-/* Lowers run->count to the commands that were executed. For one command the
- * handler is faster. ERR_AGAIN: paused. */
+/* Executes a run, or only its beginning: lowers run->count to what was done. A
+ * single command goes to the handler, which is faster. ERR_AGAIN: paused. */
 static enum err
 run_locked(struct request *req, struct run *run)
 {
@@ -85,9 +85,9 @@ run_locked(struct request *req, struct run *run)
     return err;
 }
 
-/* Returns whether a window continues after a run, of which COUNT commands
- * should have been executed. Counts the runs that are not counted yet if the
- * next run has another row, if they may have taken long, or if they are many.
+/* Returns whether a window continues after a run that had `count` commands
+ * before it was executed. Counts the runs that are not counted yet if the next
+ * run has another row, if they may have taken long, or if they are many.
  */
 static bool
 goes_on(struct request *req, struct window *window, uint32_t done,
@@ -114,7 +114,7 @@ goes_on(struct request *req, struct window *window, uint32_t done,
     return true;
 }
 
-/* Executes the runs of a window, in order, as long as it may last. */
+/* Executes the runs of a window, in order, until goes_on() ends it. */
 __attribute__((noinline)) static void
 run_several(struct request *req, struct window *window)
 {
@@ -280,8 +280,8 @@ run_admitted(struct request *req, struct window *window, struct lock_set *locks)
     return err;
 }
 
-/* Refuses the first command of a window, or all of its first run if their slot
- * is the reason: the commands of a run have the same key. */
+/* Refuses the first command of a window. If its slot is the reason, refuses all
+ * commands of the first run, since they have the same key. */
 static void
 refuse_first(struct request *req, struct window *window, enum err err)
 {
@@ -312,7 +312,7 @@ enter(struct request *req, struct window *window, bool queues)
     } else if (runs) {
         find_locks(req, window->run, &req->key, &locks);
     } else {
-        req->key.name.data = NULL; /* no key is hashed: route.c */
+        req->key.name.data = NULL; /* tells route.c that no key is hashed */
     }
     lock_set_enter(&locks, worker);
     err = admit_now(req);
@@ -370,7 +370,7 @@ run_piece(struct request *req, struct splitting *splitting, struct slice *argv)
     execute_prepare(req, window->run, 0);
     req->counted = splitting->counted;
     req->rights = splitting->rights;
-    req->worker->in_place = false; /* these words are no bytes of the batch */
+    req->worker->in_place = false; /* argv is no command of the batch */
     outcome = enter(req, window, false);
     req->worker->in_place = in_place;
     window->run[0] = whole;
@@ -512,8 +512,8 @@ end_again(struct session *session)
 }
 
 /* Checks the first run of a window, as window_gather has checked the others,
- * then queues or executes it. False if it has paused. What run_gather groups
- * needs no check of the request. */
+ * then queues or executes the window. False: a command has paused. Runs that
+ * run_gather has grouped (run->many) need no check of the request. */
 static bool
 execute_window(struct request *req, struct window *window)
 {

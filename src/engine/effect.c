@@ -65,7 +65,7 @@ effect_open(struct worker *worker, size_t bytes)
         }
         return ERR_AGAIN;
     }
-    before = mem_set_claim(MEM_SERVE); /* free once it is written */
+    before = mem_set_claim(MEM_SERVE); /* freed when it is written */
     opened = stage_open(&worker->stage, bytes);
     (void)mem_set_claim(before);
     return opened ? OK : ERR_NOMEM;

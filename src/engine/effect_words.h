@@ -20,8 +20,8 @@ enum insert_flags {
     INSERT_LOG = 4,     /* only a log may have the word */
     INSERT_LIST = 8,    /* all that follows are items */
     INSERT_MAKES = 16,  /* the command creates its key */
-    INSERT_TIMED = 32,  /* adds to an ageing filter, at a time */
-    INSERT_SHAPE = 64,  /* no words that a client may send make such a filter */
+    INSERT_TIMED = 32,  /* the value is the time of adds to an ageing filter */
+    INSERT_SHAPE = 64,  /* clients cannot ask for a filter of this shape */
     INSERT_KEYED = 128  /* the value is the fingerprint of a secret */
 };
 
@@ -60,7 +60,7 @@ enum insert_name {
 /* Returns the name of a word of BF.INSERT, and its flags. */
 enum insert_name insert_word(struct slice word, unsigned *ret_flags);
 
-/* What is known about a BF.INSERT of a log. */
+/* What the words of a BF.INSERT of a log say. */
 struct insert_words {
     size_t list; /* where ITEMS or PLACED is; argc: there is none */
     bool placed; /* the word is PLACED: before each item is its place */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The clock is read at the end of each command.
+ * The clock is read when runs are counted, once for all runs of one count.
  */
 #include "engine/execute.h"
 
@@ -194,7 +194,7 @@ execute_refuse(struct request *req, enum err err)
     }
     if (req->command == NULL || req->command->id != CMD_ID_EXEC) {
         reply_with_error(req, err);
-    } else if (route_is_refusal(err)) { /* clients follow it */
+    } else if (route_is_refusal(err)) { /* clients follow redirects */
         reply_with_error(req, err);
         txn_end(req->session);
     } else {

@@ -260,9 +260,9 @@ gateway_turn_end(struct loop *loop)
     effect_kick(loop->owner);
 }
 
-/* Returns whether a reply is a message, which in RESP2 looks like a reply: it
- * is an array that begins with one of these words, or a line of MONITOR, whose
- * form no reply has. The client may have unsubscribed while a message was held.
+/* Returns whether a held value is a message and no reply. In RESP2 a message is
+ * an array that begins with one of these words, or a line of MONITOR, which no
+ * reply looks like. The client may have unsubscribed since: was_subscribed.
  */
 static bool
 is_told_in_resp2(const struct session *session, struct slice value)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * How handlers look up keys: they write the effect and the events of a key that
- * has expired, count hits and misses, and note that a key was used. Under the
+ * Looks up keys for handlers: counts hits and misses, notes uses of keys, and
+ * writes the effect and the events of an expired key that is opened. Under the
  * locks that the command's row names.
  */
 #pragma once
@@ -9,18 +9,18 @@
 #include "engine/request.h"
 #include "keyspace/access.h"
 
-/* Opens a key for writing, as keyspace_open does. An expired key is removed,
- * which has an effect and events of its own. */
+/* Opens a key for writing, as keyspace_open does, and counts a use of it. An
+ * expired key is removed, which has an effect and events of its own. */
 struct entry *keys_open(struct request *req, const struct key *key);
 
 /* Look a key up for reading, as keyspace_find does. Both count a hit or a miss,
- * and may publish an event for a miss. Only keys_find counts as a use of the
- * key. */
+ * and may publish an event for a miss. Only keys_find counts a use of the key,
+ * keys_peek does not. */
 struct entry *keys_find(struct request *req, const struct key *key);
 struct entry *keys_peek(struct request *req, const struct key *key);
 
 /* Calls visit with each key of a command of many names, from argv position
- * `first` to its end, in order. They are looked up ahead in groups
+ * `first` to its end, in order. The keys are looked up ahead in groups
  * (keyspace/ahead.h). */
 typedef void (*keys_visit_fn)(struct request *req, const struct key *key,
                               void *ctx);
@@ -41,5 +41,5 @@ keys_use(const struct request *req, struct entry *entry)
  * it after a command moved the filter here or changed it as a whole. */
 void keys_walk_again(const struct request *req, const struct key *key);
 
-/* Publishes the event of a new key, and tells its subscribers. */
+/* Publishes the event of a new key, and tells the filter's subscribers. */
 void keys_made(struct request *req, const struct key *key);

@@ -168,7 +168,7 @@ lock_set_lock_slow(const struct lock_set *set, struct worker *worker)
             keyspace_lock(ks, worker->index, stripe, set->exclusive);
         }
     }
-    if (set->locks) { /* execute_count counts it when the command has ended */
+    if (set->locks) { /* execute_count counts how long locks were held */
         worker->held = longest_span_since(worker->now_ns);
     }
 }

@@ -2,8 +2,8 @@
  *
  * What a run or a transaction needs before it may execute: a section of the
  * gate and the stripes of all its keys, in ascending order, or the raised gate.
- * Most sets have one stripe, and a few are kept sorted in an array; a set of
- * more becomes a bitmap of all stripes. Nothing can fail.
+ * Most sets have one stripe. Up to LOCK_SET_FEW stripes are in a sorted array;
+ * a larger set is a bitmap of all stripes. Nothing can fail.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ struct lock_set {
     uint16_t few[LOCK_SET_FEW]; /* ascending */
     bool exclusive, world;
     bool beyond; /* reads more than what the stripes of the set have */
-    bool locks;  /* it locks stripes or the world; a walk locks by itself */
+    bool locks;  /* has stripes or the world; LOCK_WALK locks by itself */
     uint64_t many[KEYSPACE_STRIPES / 64]; /* if count is above LOCK_SET_FEW */
 };
 

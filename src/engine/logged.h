@@ -23,13 +23,14 @@ struct logged {
     size_t begin, end; /* where its bytes begin and end in the text */
 };
 
-/* Open since it is embedded; logged.c owns the fields. {0} may be ended. */
+/* Open since it is embedded; logged.c owns the fields. {0} may be given to
+ * logged_fini. */
 struct logged_reader {
     struct slice text;
     size_t at;     /* the end of the batch in the text */
     uint32_t next; /* the next command in the batch */
     int error;     /* 0, ENOMEM, or EINVAL: the bytes at `at` are no command */
-    struct batch batch; /* for the executor of the command that was read */
+    struct batch batch; /* callers may execute the command that was read */
 };
 
 /* Begins to read a text, which is whole commands in canonical RESP. */
@@ -43,7 +44,7 @@ void logged_fini(struct logged_reader *reader);
  * *at are no command. */
 int logged_fill(struct batch *batch, struct slice text, size_t *at);
 
-/* Returns of which kind a command of a log is. row is NULL if no command has
- * its name. */
+/* Returns the kind of a command of a log. row is NULL if no command has its
+ * name. */
 enum logged_kind logged_kind_of(const struct command *row,
                                 const struct slice *argv, size_t argc);

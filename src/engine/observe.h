@@ -11,7 +11,7 @@
 #include "engine/request.h"
 #include "push/pubsub_feed.h"
 
-/* service->observed: two flags and two counts of clients in one word, so that
+/* service->observed: four flags and two counts of clients in one word, so that
  * they change without a lock. */
 #define OBSERVED_EVENTS ((uint64_t)1 << 0) /* notify-keyspace-events */
 #define OBSERVED_PAUSE  ((uint64_t)1 << 1) /* commands go one by one then */
@@ -73,7 +73,7 @@ observe_change(struct request *req, const struct key *key, enum feed_kind feed,
 }
 
 /* Returns whether the key may have subscribers, so that the caller must prepare
- * a struct feed_change for them. Keys may share the answer. */
+ * a struct feed_change for them. May be true for a key without subscribers. */
 bool observe_feeds_slow(const struct request *req, const struct key *key);
 static inline bool
 observe_feeds(const struct request *req, const struct key *key)

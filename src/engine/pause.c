@@ -53,8 +53,8 @@ pause_is_on_now(const struct service *service)
     return clock_mono_ms() < atomic_load(&service->pause_until_ms);
 }
 
-/* Returns whether such a command must wait for a pause of this cause, or of one
- * after it in the enum. */
+/* Returns whether a command with these flags must wait for a pause of the cause
+ * `from`, or of a later cause in the enum. */
 static bool
 is_held(const struct service *service, enum pause_cause from, uint32_t flags)
 {

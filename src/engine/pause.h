@@ -19,8 +19,8 @@ enum {
 };
 
 /* Begin and end a pause, under the raised gate. holds: commands with one of
- * these flags wait. pause_begin never shortens a running pause, and never lets
- * go commands that wait. */
+ * these flags wait. pause_begin never shortens a running pause, and commands
+ * that wait already go on waiting. */
 void pause_begin(struct service *service, enum pause_cause cause,
                  uint64_t for_ms, uint32_t holds);
 void pause_end(struct service *service, enum pause_cause cause);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the server as a whole refuses at present: writes, reads of data, because
- * of its role, its replicas, its disk or its start. Any loop.
+ * Says what the server as a whole refuses at present (writes, PING, any use of
+ * data) because of its role, its replicas, its disk or its start. Any loop.
  */
 #pragma once
 
@@ -38,8 +38,8 @@ refusal_is_none(const struct service *service)
 enum err refusal_of_writes_slow(const struct service *service);
 enum err refusal_of_data_slow(const struct service *service, uint32_t flags);
 
-/* Returns the error with which writes are refused, or OK. Asked once in each
- * section of the gate that writes, since shutdown and another role begin under
+/* Returns the error with which writes are refused, or OK. Once in each section
+ * of the gate that writes is enough, since shutdown and a new role begin under
  * the raised gate. */
 MUST_CHECK static inline enum err
 refusal_of_writes(const struct service *service)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The loop may be serving one of the connections just now, so they are closed
- * by mail to itself.
+ * The loop may be serving one of the connections just now, so it sends itself a
+ * mail for each connection that must be closed.
  */
 #include "engine/revoke.h"
 
@@ -87,7 +87,7 @@ revoke_lost(void *ctx)
         }
     }
     gate_leave(gate, worker->index);
-    if (mailed) { /* else it looks again at the next notice */
+    if (mailed) { /* else the loop looks again at the next notice */
         worker->users_seen = now;
     }
 }

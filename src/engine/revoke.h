@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * After a change of users each loop looks through its own connections, and
- * closes those whose user was deleted, or may no longer use a channel, or read
- * a filter, to which they subscribe. The commands of such connections are
- * refused from the moment of the change on; revoke_lost() ends those that only
- * listen. On the loop's thread.
+ * After a change of users each loop looks through its own connections. It
+ * closes those whose user was deleted, or lost the right to a channel or filter
+ * to which they subscribe, or to the MONITOR that they run. Their commands are
+ * refused from the change on; revoke_lost() ends connections that only listen.
+ * On the loop's thread.
  */
 #pragma once
 

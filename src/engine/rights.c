@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The texts are those of Redis. Only Valkey has one for databases.
+ * The error texts are those of Redis; the one about databases is Valkey's.
  */
 #include "engine/rights.h"
 

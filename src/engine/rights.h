@@ -11,7 +11,8 @@
 
 /* How far the checks of a long command have come, which take several turns of
  * the loop: the check of its rights, and of the slots of its keys (route.h).
- * All zero at the beginning. It is session->rights until the command ends. */
+ * All zero at the beginning. It is session->rights until the command ends; ACL
+ * DRYRUN keeps one with request_pause instead. */
 struct rights_walk {
     uint64_t changed; /* changes of the user when the check began */
     struct user_progress progress;

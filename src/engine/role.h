@@ -28,7 +28,7 @@ bool role_host_is_allowed(const struct conf *conf, struct slice host);
  * if it has that role already. After role_follow, earlier writes of clients
  * count as not acknowledged by replicas (session->written). role_lead begins a
  * new history (persist_renew_history), and holds replies to writes until the
- * server layer has the role on the disk and calls journal_unbar: otherwise,
+ * room roles has the role on the disk and calls journal_unbar: otherwise,
  * after a crash, it would start as a replica and give up what it had
  * acknowledged as a primary. Both end the grace of a start. Under the raised
  * gate. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Keys are evicted one at a time. A background thread frees the memory of large
- * filters later; memory on its way there counts as free, so that no key goes
- * needlessly.
+ * filters later; memory on its way to that thread counts as free, so that no
+ * key is evicted needlessly.
  */
 #include "engine/room.h"
 
@@ -78,8 +78,8 @@ evict_one(struct worker *worker, const struct evict_plan *plan)
 }
 
 /* Nothing is evicted while the loader owns the keyspace, on a replica, during a
- * pause, or while writes are refused. Clients then get the error about these
- * writes, or wait; they do not get the one about memory. */
+ * pause, or while writes are refused. Clients then wait, or get the error with
+ * which writes are refused; they do not get ERR_OOM. */
 static bool
 must_wait(const struct service *service)
 {

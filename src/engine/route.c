@@ -16,23 +16,23 @@
 #include "engine/txn.h"
 #include "keyspace/key_hash.h"
 
-/* What is the same for all keys of a request. */
+/* What the checks of all keys of a request share. */
 struct route {
     const struct cluster_view *view;
     const struct slice *argv; /* of the command being looked at */
     const struct key *hashed; /* a key whose hash may be known */
     int slot;                 /* -1: no key so far */
-    enum err err;             /* what the slots of the keys give so far */
+    enum err err;             /* the verdict on the slots of the keys so far */
     bool pauses;              /* the keys may be looked at in slices */
-    bool goes_on;             /* ERR_AGAIN: for the next slice */
+    bool goes_on;             /* err is ERR_AGAIN: there is a next slice */
 };
 
 /* Keys of a slice, which takes less than a millisecond. A command with fewer
  * words is looked at in one piece. */
 enum { SLICE_KEYS = 8192 };
 
-/* Uses route->hashed if it has this name: the key of an earlier command has its
- * bytes at another place. */
+/* Uses route->hashed if its name is these very bytes: it may still be the key
+ * of an earlier command, whose name is at another place. */
 static uint32_t
 slot_of(const struct route *route, struct slice name)
 {
@@ -72,8 +72,8 @@ add_command(struct route *route, const struct command *command,
     command_each_key(command, argc, add_key, route);
 }
 
-/* Looks at the next keys of a long command. Without memory for the state, at
- * all of them. */
+/* Looks at the next keys of a long command, or at all of them if there is no
+ * memory for the state. */
 static void
 add_slice(struct route *route, struct session *session,
           const struct command *command, const struct slice *argv, size_t argc)
@@ -134,8 +134,8 @@ find_slot(struct route *route, struct session *session,
     }
 }
 
-/* Returns whether the command only reads, for a client that accepts old data.
- */
+/* Returns whether the command only reads, the client has said READONLY, and the
+ * option sidecar-stale-reads is on. */
 static bool
 may_be_stale(const struct request *req, bool writes)
 {
@@ -191,8 +191,8 @@ judge_state(const struct request *req, const struct route *route, bool writes)
     return judge_lease(req, writes);
 }
 
-/* Shard channels have a slot, but no data: they need no lease and no held
- * slot. */
+/* Shard channels have a slot, but no data: they need no lease, and the state of
+ * the slot does not matter. */
 static enum err
 judge_channel(const struct route *route)
 {

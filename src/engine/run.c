@@ -10,8 +10,8 @@
 enum {
     RUN_MAX = 64,       /* commands that may share one lock */
     ONE_ITEM_ARGC = 3,  /* name, key, item */
-    UNCHANGED_RUNS = 8, /* in a row, after which the next is expected to be
-                           one */
+    UNCHANGED_RUNS = 8, /* after so many in a row, the next run is expected to
+                           change nothing, too */
 };
 
 struct run

@@ -38,7 +38,7 @@ run_words(const struct run *run, uint32_t index)
 
 /* Returns whether the run is expected to change nothing, because the last runs
  * on its key did not. Then dispatch first tries the row's .known under the
- * shared lock, which several loops can have at once. It returns true only for
+ * shared lock, which several loops can have at once. Dispatch asks only for
  * runs of more than one command. The worker remembers by key whether the last
  * runs changed anything, so new items hardly ever pay for the attempt. */
 bool run_changes_nothing(const struct request *req, const struct run *run);

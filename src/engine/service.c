@@ -34,7 +34,7 @@ service_follow_conf(struct service *service)
     service->memory.evicts = conf->maxmemory_policy != CONF_POLICY_NOEVICTION;
     service->bloom_env =
         keyspace_env(&service->memory, (uint64_t)conf->bf_memory_usage_limit);
-    if (service->obey_env.alloc == NULL) { /* may be in use; never changes */
+    if (service->obey_env.alloc == NULL) { /* set once: it may be in use */
         service->obey_env = keyspace_env(&unlimited, UINT64_MAX);
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What all loops share, and one worker for each loop. The room server fills it
- * at the start; pointers are constant from then on, and the headers of what
- * they point to say how it is shared. conf changes under the raised gate only.
+ * What all loops share, and one worker for each loop. src/server fills struct
+ * service at the start. Its pointers are constant from then on, and the headers
+ * of the modules say how they are shared. conf changes under the raised gate.
  */
 #pragma once
 
@@ -68,7 +68,7 @@ struct handover {
     char run_id[41];
     char ip[256]; /* announced, or "" */
     unsigned port;
-    bool failover;          /* it asks this server to take over from it */
+    bool failover;          /* the sender asks this server to lead instead */
     uint64_t chain_changes; /* chain_changes of the service when the chain was
                                sent */
     bool pulls;             /* it takes over these slots: */
@@ -76,9 +76,9 @@ struct handover {
     bool wants_holdings; /* as in struct introduction */
 };
 
-/* The arguments of FAILOVER: to which replica (host NULL: to any), how long it
- * may wait for it (0: for ever), and whether it goes on without it after that
- * time (force). */
+/* The arguments of FAILOVER: which replica shall lead (host NULL: any), how
+ * long the server may wait until the replica has the whole log (0: forever),
+ * and whether the replica leads after that time even so (force). */
 struct failover_order {
     const char *host;
     unsigned port;
@@ -101,8 +101,8 @@ struct replication_calls {
     bool (*failover)(void *ctx, const struct failover_order *order,
                      char *ret_reason, size_t size);
     bool (*failover_abort)(void *ctx);
-    /* CLIENT KILL of a replica's link, or of the one to the primary. False: try
-     * again later. */
+    /* CLIENT KILL of the link to a replica or to the primary. False: try again
+     * later. */
     bool (*kill)(void *ctx, uint64_t id);
     /* Writes the run ids of the servers that this one follows, its primary
      * first, at most WIRE_CHAIN_MAX (repl/wire.h); returns how many. */
@@ -200,7 +200,8 @@ struct service {
     struct keyspace_memory memory; /* maxmemory, from conf */
     struct bloom_env bloom_env;    /* limits of filters, from conf */
     struct bloom_env obey_env;     /* for replayed effects: no limits */
-    bool log_has_gaps; /* the log lacks deletions: full filters take more */
+    bool log_has_gaps; /* the log may lack commands that emptied filters, so a
+                          full filter takes more items */
     struct stats *stats;
     struct registry *registry;
     struct usage *usage;     /* the memory that clients use; NULL in tests */
@@ -209,8 +210,8 @@ struct service {
     struct auth_delay *auth_delay; /* NULL in tests */
     struct conf_file *conf_file;   /* NULL in tests */
 
-    /* The receivers of notices, and how many there are (observe.h). All NULL,
-     * and 0, where there are no loops. */
+    /* The modules that deliver notices, and who wants notices (`observed`, see
+     * observe.h). All NULL, and 0, where there are no loops. */
     struct pubsub *pubsub;
     struct tracking *tracking;
     struct monitor *monitor;
@@ -228,10 +229,10 @@ struct service {
     _Atomic uint64_t slow_ns;
     _Atomic uint64_t slowlog_ns, latency_ns; /* what slowlog and latency want */
 
-    /* While OBSERVED_PAUSE is set: until when writes wait, and until when all
-     * commands wait. Derived from pauses, which change under the raised gate.
-     */
-    _Atomic uint64_t pause_until_ms; /* the last of the two */
+    /* While OBSERVED_PAUSE is set: the pauses of clients, one for each cause
+     * (pause.h), and when the last of them ends. They change under the raised
+     * gate. */
+    _Atomic uint64_t pause_until_ms; /* the end of the last pause */
     struct pause pauses[PAUSE_CAUSES];
     atomic_bool keeps_expired; /* expired keys are not removed in background */
     unsigned threads;
@@ -266,7 +267,8 @@ struct service {
      * GRACE_BEHIND: writes are refused until a command says which server leads.
      */
     _Atomic uint64_t grace_until_ms;
-    atomic_bool leads_by_word; /* after REPLICAOF NO ONE; loop 0 clears it */
+    atomic_bool leads_by_word; /* a command says that this server leads; loop 0
+                                  clears it */
     atomic_bool few_replicas;  /* fewer than min-replicas-to-write keep up; loop
                                   0 stores it */
 
@@ -286,8 +288,8 @@ struct service {
     bool config_is_input; /* config_file is standard input */
 
     /* Provided by the server layer. */
-    /* Begins a stop, or adds flags (enum shutdown_flag) to the one under way;
-     * abort: `ending` was changed. Any thread. */
+    /* Begins a stop, or adds flags (enum shutdown_flag) to the one under way.
+     * shutdown_abort: says that `ending` was changed. Any thread. */
     void (*shutdown)(void *ctx, unsigned flags);
     void (*shutdown_abort)(void *ctx);
     /* Makes all loops look at the connections that wait. Any thread; NULL where
@@ -351,7 +353,7 @@ struct worker {
     bool insists;     /* never waits for room in the journal: the caller
                          has asked whether there is some (inject.h) */
     uint64_t now_ms;  /* wall clock, read once a batch */
-    uint64_t now_ns;  /* monotonic, read at the end of each run */
+    uint64_t now_ns;  /* monotonic, read when runs are counted */
     struct longest_span held; /* since a lock_set was locked; {0}: no set is
                                  locked, or its time has been counted */
     struct reply *reply;      /* of the batch being executed */
@@ -370,8 +372,8 @@ struct worker {
     uint64_t users_seen;        /* users.changes that revoke.h has applied */
     struct request *request;    /* what dispatch executes */
     struct window *window;      /* the window that the request belongs to */
-    uint32_t runs_routed; /* in sidecar mode: the next window has no more runs;
-                             0: as many as any */
+    uint32_t runs_routed; /* in sidecar mode: the most runs of the next window;
+                             0: no such limit */
     const struct command *failed; /* the last command with an error reply */
     enum err failure;             /* that error; both for obey.c */
     /* How many runs in a row changed nothing (run.c). The index comes from a

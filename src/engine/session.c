@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The fields of a session from its first to its last command. A transaction
- * is ended by its owner (txn.c) before session_fini.
+ * Sets the fields of a session from its first to its last command. The caller
+ * ends a transaction with txn_end (txn.c) before session_fini.
  */
 #include "engine/session.h"
 

@@ -132,7 +132,7 @@ void session_hears(struct session *session);
  * lock if there is a conn. */
 MUST_CHECK bool session_set_text(char **field, struct slice text);
 
-/* Returns the bytes of the session's texts. */
+/* Returns the bytes of the session's texts and of its introduction. */
 size_t session_text_bytes(const struct session *session);
 
 /* Returns whether a text may be a name: printable ASCII without blanks, since

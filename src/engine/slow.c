@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Dispatch counts the time of commands outside the sections of the gate,
- * without locks. So the options are read from atomic copies.
+ * Dispatch mostly counts the time of commands outside the sections of the gate,
+ * where it may not read conf. So the options are read from atomic copies.
  */
 #include "engine/slow.h"
 

@@ -17,7 +17,8 @@ void slow_apply_conf(struct service *service);
 void slow_event(const struct service *service, enum latency_event event,
                 uint64_t took_ns);
 
-/* Returns whether the slow log or the latency monitor wants such a command. */
+/* Returns whether the slow log or the latency monitor wants a command that took
+ * so long. */
 static inline bool
 slow_is(const struct service *service, uint64_t took_ns)
 {

@@ -61,7 +61,7 @@ txn_unwatch(struct session *session)
         mem_free(txn->watches);
         txn->watches = next;
     }
-    CHECK(txn->bytes < SIZE_MAX / 2); /* as much as was counted came back */
+    CHECK(txn->bytes < SIZE_MAX / 2); /* it did not fall below zero */
     txn->watch_count = 0;
     atomic_store(&session->multi_bytes, txn->bytes);
     atomic_store(&session->watch_count, 0);

@@ -12,7 +12,7 @@
 #include "engine/route.h"
 
 enum {
-    ITEM_AT = 2, /* of commands with items */
+    ITEM_AT = 2, /* argv position of the first item, in commands with items */
     /* With less memory left than this, commands that may need some execute one
      * by one, so that each is admitted, or makes room, by itself. */
     ROOM_BYTES = 4 << 20
@@ -107,8 +107,8 @@ has_room(const struct service *service)
            (max > ROOM_BYTES && !keyspace_is_over(max - ROOM_BYTES));
 }
 
-/* Returns whether all rights are given. A run without them ends the window, and
- * is refused as the first run of the next window. */
+/* Returns whether the user may execute the run. If not, the window ends before
+ * it, and it is refused or checked as the first run of the next window. */
 static bool
 has_rights(const struct request *req, const struct run *run)
 {

@@ -24,7 +24,7 @@ struct window {
     uint32_t count;   /* runs here; dispatch lowers it to the executed ones */
     uint32_t counted; /* how many runs execute_count has counted */
     struct run run[WINDOW_RUNS];
-    struct ahead ahead; /* the same runs, with their keys; see window_keys */
+    struct ahead ahead; /* the same runs, with their keys; dispatch fills it */
 };
 
 /* Finds the window that begins with the command at `first`. may_group: the
@@ -48,8 +48,8 @@ window_gather(struct worker *worker, const struct batch *batch, uint32_t first,
     }
 }
 
-/* Returns whether it is one run of many commands. Such commands change nothing
- * in their session. */
+/* Returns whether the window is one run of one-item commands (run->many). Such
+ * commands change nothing in their session. */
 static inline bool
 window_is_many(const struct window *window)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The thread does one job at a time: a save goes first.
+ * The thread does one job at a time: first lost files, then a save, then reads.
  */
 #include "heal/merge.h"
 
@@ -40,8 +40,8 @@ struct merge {
     struct merge_roles roles;
     struct merge_options options;
     struct task *task;
-    enum job runs, read_job; /* the job of the thread; the job to run when the
-                                thread is free */
+    enum job runs, read_job; /* the job that the thread does; the reading job
+                                for when the thread is free */
     struct merge_held held;  /* belongs to the thread */
     uint64_t again_at_ms; /* when to write the held files again; UINT64_MAX: no
                              need */
@@ -85,8 +85,8 @@ close_link(void *ctx)
     merge->answers = NULL;
 }
 
-/* Ends the link because of an answer of the primary, or because there is none.
- */
+/* Ends the link because the primary answered wrongly, refused our login, or
+ * closed the link. */
 static void
 fail_link(struct merge *merge, const char *reason)
 {

@@ -403,7 +403,7 @@ each_of_journal(struct merge_log *log, const struct merge_sift_hooks *hooks)
     return result.position >= log->end ? 0 : ENODATA;
 }
 
-/* Calls the hooks of the sift for each group. */
+/* Sifts each group: notes its names if hooks is NULL, else calls the hooks. */
 static int
 each_group(struct merge_log *log, const struct merge_sift_hooks *hooks)
 {
@@ -460,7 +460,7 @@ begin_heal(struct writer *writer)
     return error == 0 ? file_write(writer->heal_fd, line, sizeof(line)) : error;
 }
 
-/* Syncs the quarantine, then the heal file, which gets its name. */
+/* Writes the rest, syncs the quarantine, then the heal file, and names that. */
 static int
 settle_files(struct writer *writer)
 {

@@ -40,8 +40,8 @@ struct merge_log {
     struct verify_file *files; /* files of the journal */
 };
 
-/* Reads the part of the log and collects its names in save->sift. Afterwards
- * the slices are no longer used. */
+/* Reads the part of the log and collects its names in log->sift. Afterwards the
+ * slices are no longer used. arg: the struct merge_log. */
 void merge_log_collect(void *arg);
 
 /* Writes and syncs the files, once the names have their incarnations. */

@@ -3,10 +3,11 @@
  * The saving side of a merge (merge.h): finds the part of our log that the
  * primary lacks, lets the thread collect its names, looks up their
  * incarnations, and lets the thread write the files. The part comes from the
- * backlog; or from the journal, if this server has restarted since. Loop 0.
+ * backlog; or from the journal, if the backlog lacks some of it. Loop 0.
  *
  *   NONE -> COLLECT -> COLLECTS -> RESOLVES -> WRITE -> WRITES -> NONE
- *   COLLECTS -> COLLECT   the journal's writer has not written all of it yet
+ *   COLLECTS -> COLLECT   the journal does not have all of it yet, or a rewrite
+ *                         has removed a file
  *
  * In COLLECT and in WRITE, the save waits until the thread is free.
  */

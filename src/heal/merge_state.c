@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The metric of lost bytes begins with the losses of earlier runs of the
- * server. If the counters are reset, the next loss overwrites these in the
- * file.
+ * server. If the counters are reset, the next loss overwrites the earlier
+ * losses in the file.
  */
 #include "heal/merge_state.h"
 

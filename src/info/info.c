@@ -227,7 +227,8 @@ put_listeners(const struct service *service, struct buf *text)
     info_put_number(text, "tracking_total_prefixes", tracked.prefixes);
 }
 
-/* Shows zeros for what this server does not have, since monitors ask for it. */
+/* Shows zeros for figures that this server does not have: monitors read them.
+ */
 static void
 put_undone(struct buf *text)
 {

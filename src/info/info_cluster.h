@@ -13,7 +13,7 @@ struct info_cluster {
     uint64_t polls, views;
     uint64_t lease_ms, lease_left_ms, leases_lost;
     uint64_t cutover_ms; /* see sidecar_cutover_ms() */
-    /* The fields below are zero before the neighbour was read. */
+    /* From here to `waiting`: zero until the neighbour has been read. */
     bool known;
     bool ok;      /* the neighbour says cluster_state:ok */
     bool primary; /* the neighbour is a primary */
@@ -24,12 +24,13 @@ struct info_cluster {
     unsigned owned;    /* slots of this node, or of its primary */
     unsigned replicas; /* replicas of the same primary */
     unsigned silent;   /* silent servers */
-    unsigned waiting;  /* slots that keep the server from following */
-    uint64_t waits_s;  /* for how long */
+    unsigned waiting;  /* slots whose data keeps this server from following its
+                          node's primary */
+    uint64_t waits_s;  /* for how long they have done so */
     struct slot_transfers transfers;
 };
 
-/* Collects the figures. False: this is no sidecar. */
+/* Collects the figures. False: the server is not in sidecar mode. */
 bool info_cluster_get(const struct service *service,
                       struct info_cluster *ret_cluster);
 

@@ -122,8 +122,8 @@ put_fragmentation(struct buf *text, const struct info_memory *memory)
     }
 }
 
-/* Shows zeros for what Redis has in memory beside keys and this server does
- * not. */
+/* Shows zeros for things that take memory in Redis and do not exist in this
+ * server. */
 static void
 put_absent(struct buf *text)
 {

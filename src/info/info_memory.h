@@ -9,11 +9,11 @@
 #include "engine/service.h"
 
 struct info_memory {
-    uint64_t used, peak, started; /* now, at most, when the server came up */
+    uint64_t used, peak, started; /* used now; the most so far; at the start */
     uint64_t resident;            /* 0: unknown */
     uint64_t dataset;             /* filters */
-    uint64_t clients;             /* requests and replies that they keep */
-    uint64_t journal;             /* changes on their way to the file */
+    uint64_t clients;             /* all memory of client connections */
+    uint64_t journal;             /* changes that wait to be written */
     uint64_t backlog;             /* the last changes, for replicas */
     uint64_t replicas;            /* output that replicas have not taken yet */
     uint64_t keys;

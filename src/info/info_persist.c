@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * First the fields of Redis 7.0.15, in its order, so that monitors find them
- * (those about forks and copies of memory are 0, since nothing is forked); then
- * Bloomery's own. A server without persistence (in tests) shows the
+ * Writes the fields of Redis 7.0.15 first, in its order, so that monitors find
+ * them. Nothing is forked, so the fields about copies of memory are 0. Then
+ * come Bloomery's own fields. A server without persistence (in tests) shows the
  * figures of a server that has done nothing yet.
  */
 #include "info/info_persist.h"
@@ -141,8 +141,8 @@ info_persist_unsynced_ns(const struct journal_status *journal)
                : clock_mono_ns() - journal->unsynced_mono_ns;
 }
 
-/* Returns for how long replies to writes have been held until there is a base;
- * 0: they are not. */
+/* Returns for how long replies to writes have been held: until a base is done,
+ * or until the role is on the disk (journal_bar). 0: they are not held. */
 static uint64_t
 held_ms(const struct journal_status *journal)
 {

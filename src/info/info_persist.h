@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The section Persistence of INFO, and its figures for others. Any loop.
+ * The section Persistence of INFO, and its figures for the metrics and the
+ * status page. Any loop.
  */
 #pragma once
 
@@ -25,8 +26,9 @@ uint64_t info_persist_position(const struct service *service);
 void info_persist_get(const struct service *service,
                       struct persist_info *ret_info);
 
-/* Returns "on", "off", "building", "closing" or "faulted". */
+/* Returns "on", "off", "building", "holding", "closing" or "faulted". */
 const char *info_persist_journal_state(const struct journal_status *journal);
 
-/* Returns for how long the oldest unsynced change has waited; 0: none. */
+/* Returns for how long the oldest unsynced change has waited; 0: there is none.
+ */
 uint64_t info_persist_unsynced_ns(const struct journal_status *journal);

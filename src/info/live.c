@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The linker makes an object of status.html (Makefile): the page's source is a
- * page, and not a C string.
+ * The linker makes an object file of status.html (Makefile), so that the source
+ * of the page is HTML, and not a C string.
  */
 #include "info/live.h"
 
@@ -156,8 +156,8 @@ put_commands(const struct service *service, struct json *to)
     json_close(to, ']');
 }
 
-/* Appends pairs of a time and a count: so many calls of all commands took at
- * most that long, and longer than the time of the pair before. */
+/* Appends pairs of a time and a count. The count is the number of calls, of all
+ * commands, that took at most this time, but longer than the pair before. */
 static void
 put_latency(const struct service *service, struct json *to)
 {
@@ -274,8 +274,8 @@ put_replica(struct json *to, const struct status_replica *replica,
     json_close(to, '}');
 }
 
-/* Appends the last replica that was lost, and the last snapshot that a replica
- * refused. */
+/* Appends the last trouble of this kind: a replica that was lost, or one that
+ * could not load its snapshot. */
 static void
 put_trouble(const struct service *service, struct json *to, const char *name,
             enum status_trouble trouble)

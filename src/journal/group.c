@@ -21,7 +21,7 @@
  *       36    17  bytes of the group without the seal, 16 digits, and ':'
  *       53    17  durable sequence, 16 digits, and ':'
  *       70    16  tag: XXH3-64, seeded with the key, of the 70 bytes before
- *       86    16  hash: the same of the group's bytes and these 70
+ *       86    16  hash: made like the tag, of the group and of these 70
  *      102     2  CR LF
  *
  * A group is one or more RESP commands, the first of them SELECT. Its items may

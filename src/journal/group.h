@@ -31,7 +31,7 @@ struct group_file {
 
 /* Limits of the place of a journal or a snapshot. A sequence, or in manifests a
  * generation or the number of a file, that reaches the first limit is damage.
- * So is a position that reaches the second. No history gets there. Seals have
+ * So is a position that reaches the second. No log gets that far. Seals have
  * room for ten times as many groups, so a log that starts below the limit never
  * runs out of numbers. Positions count bytes of a log that may grow for years
  * at the speed of its disk; seals do not contain them. */

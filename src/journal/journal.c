@@ -8,8 +8,8 @@
  * given back, and then the piece is freed.
  *
  * journal_append returns the position right behind the piece. Its group ends
- * later, and `released` only moves to ends of groups. So it reaches that
- * position exactly when the group is released.
+ * later, and `released` only moves to ends of groups. So `released` reaches the
+ * returned position exactly when the group is released.
  */
 #include "journal/journal.h"
 
@@ -122,8 +122,8 @@ journal_has_room(const struct journal *journal)
            atomic_load_explicit(&journal->limit, memory_order_relaxed);
 }
 
-/* Sets bits, under the mutex. journal_kick takes them without it and acts
- * afterwards, so if a bit is set here already, it will be acted on later. */
+/* Sets bits, under the mutex. journal_kick clears bits without the mutex before
+ * it acts on them. So it still acts on a bit that is set here already. */
 static void
 want_kick(struct journal *journal, unsigned bits)
 {
@@ -289,7 +289,7 @@ static struct journal_unused *
 set_next(struct journal *journal, enum journal_target how,
          const struct journal_file *file, struct journal_unused *spare)
 {
-    /* A rotation needs a sound file to leave. */
+    /* The file that a rotation leaves must be sound. */
     bool rebases = how == JOURNAL_REBASE || journal_state_rebases(journal) ||
                    journal->suspect;
 
@@ -371,7 +371,7 @@ journal_hold_here(struct journal *journal, uint64_t *ret_position,
     journal_state_unlock(journal);
 }
 
-/* If the writer is still writing to the old file, it turns to the new one
+/* If the writer is still writing to the old file, it takes the new file
  * later. */
 bool
 journal_end_hold(struct journal *journal, const struct journal_file *file)

@@ -9,8 +9,8 @@
  *   appended >= written >= synced          (positions in the log, in bytes)
  *   released = synced (always) or written (everysec, no)
  *              or everything, while the journal is off or being built
- *              or what it was before, from a fault or the arrival of other
- *              data on until a base has everything
+ *              or unchanged from a fault, or from the arrival of another
+ *              server's data, until a base has everything
  *
  * With everysec, nothing more is released while a written group has been
  * unsynced for more than a second. On a disk that keeps up, syncs begin early
@@ -43,8 +43,8 @@
 struct journal;
 
 /* Makes a journal that is off: nothing may be appended, everything is released.
- * Starts its threads (CHECKed), which sleep until the first file; so no thread
- * starts when a journal is switched on at run time. */
+ * Starts its threads (CHECKed), which sleep until the first file. So switching
+ * a journal on at run time cannot fail for want of a thread. */
 struct journal *journal_new(const struct journal_hooks *hooks);
 
 /* Stops the threads without writing what is queued; nothing is released any
@@ -66,7 +66,7 @@ void journal_set_limit(struct journal *journal, size_t queue_bytes);
 bool journal_has_room(const struct journal *journal);
 
 /* Appends the piece, which the journal then owns, and returns the position
- * behind it: its reply waits until released reaches that. Call it under the
+ * behind it, which `released` must reach before the reply. Call it under the
  * locks of the stripes that the effects changed, inside a section of the gate,
  * while the journal is on or tapped. */
 uint64_t journal_append(struct journal *journal, struct piece *piece);
@@ -103,8 +103,8 @@ void journal_want_sync(struct journal *journal, uint64_t position);
  * RESUME and BUILD (only while off and not closing) read *position and
  * *sequence, the place of the log, unless there is a tap: then the log knows
  * its place, and stores it there. The other targets always store the place, for
- * the base. A second target before the first was reached replaces it (its file
- * is closed).
+ * the base. A target that is set before the last one was reached replaces that
+ * one, whose file is closed.
  *
  * If the old file has a fault before a rotation is reached, the rotation
  * becomes a rebase: the base at its mark has what the file lost, the next file
@@ -170,7 +170,7 @@ enum journal_flushed { JOURNAL_FLUSHES, JOURNAL_FLUSHED, JOURNAL_FLUSH_FAILED };
  * the end of the server, while nothing is appended. */
 enum journal_flushed journal_flush(struct journal *journal);
 
-/* 34 figures, for INFO and for loop 0's decisions. */
+/* More than 30 figures, for INFO and for loop 0's decisions. */
 struct journal_status {
     bool on;                 /* effects go to files */
     bool tapped;             /* there is a tap */
@@ -189,7 +189,7 @@ struct journal_status {
     uint64_t closed_number, closed_bytes;
     uint64_t appended, written, synced, released; /* positions */
     uint64_t sequence, synced_sequence;
-    uint64_t queue_bytes;      /* with the memory that holding them costs */
+    uint64_t queue_bytes;      /* of queued pieces, with their overhead */
     uint64_t unsynced_mono_ns; /* when the oldest unsynced group was written;
                                   while faulted, fault_mono_ns; 0: none */
     uint64_t write_mono_ns;    /* when the write under way began; 0: none */

@@ -26,8 +26,8 @@ struct journal_hooks {
     void *ctx;
 };
 
-/* What a log is tapped for: for replicas, and for walks, of which there may be
- * two. */
+/* What a tap is for: replicas, a walk for this server's own files, or a walk
+ * for a full synchronization. */
 enum journal_tap_use {
     JOURNAL_TAP_REPLICAS,
     JOURNAL_TAP_WALK,

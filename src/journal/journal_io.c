@@ -24,7 +24,7 @@
 enum {
     RUN_IOVECS = IOV_MAX,
     RUN_COPY_BYTES = 256 * 1024, /* copied pieces, and seals */
-    /* Approximate size, so that `released` moves often. */
+    /* About the size of a run: small, so that `released` moves often. */
     RUN_BYTES = 8 * 1024 * 1024,
     COPY_MAX = 4096 /* larger pieces are not copied */
 };
@@ -206,8 +206,8 @@ write_run(struct journal *journal, struct work *work)
     return goes_on;
 }
 
-/* Writes everything that is queued for the file. The mutex is locked at its
- * beginning and end. */
+/* Writes everything that is queued for the file. The mutex is locked at the
+ * function's beginning and end. */
 static void
 write_queue(struct journal *journal, struct run *run)
 {
@@ -431,10 +431,10 @@ note_sync(struct journal_syncer *syncer, uint64_t took_ns, int error)
     }
 }
 
-/* Syncs the file. The mutex is locked at its beginning and end. A last sync
- * only protects what was released already, so it moves no position, and its
- * failure is only counted. After a failed sync there is no last one: its result
- * would mean nothing. */
+/* Syncs the file. The mutex is locked at the function's beginning and end. A
+ * last sync only protects what was released already, so it moves no position,
+ * and its failure is only counted. After a failed sync there is no last one,
+ * since its result would mean nothing. */
 static void
 sync_file(struct journal *journal)
 {

@@ -101,7 +101,7 @@ struct journal_writer {
     struct group_hash *hash; /* only the writer uses it, without the mutex */
     bool sleeps;
     uint64_t answered; /* the value of journal->asked that it has seen */
-    /* When it entered file_writev; 0: it is not inside. */
+    /* When the writer entered file_writev; 0: it is not inside. */
     _Atomic uint64_t call_ns;
     struct piece *void_pieces;     /* to free */
     struct journal_unused *unused; /* to close */
@@ -127,13 +127,13 @@ struct journal_syncer {
 
 /* The struct has more than 30 fields, since one mutex guards all of them and
  * every rule needs most of them.
- * NOLINTNEXTLINE(*Padding): grouped by purpose, there is one */
+ * NOLINTNEXTLINE(*Padding): grouped by purpose; a server has only one */
 struct journal {
     /* Loops read these fields without the mutex; they change only under it. */
     _Alignas(64) _Atomic uint64_t released;
     _Atomic uint64_t synced; /* what journal_synced returns */
     _Atomic uint64_t position;
-    _Atomic uint64_t limit;  /* the most that `queued` may be */
+    _Atomic uint64_t limit;  /* there is room while `queued` is below it */
     _Atomic uint64_t queued; /* cost of everything that is not written yet */
     _Atomic unsigned kick;   /* KICK_*: for the next journal_kick */
 
@@ -304,8 +304,8 @@ void journal_state_close_group(struct journal *journal);
 /* Queues a piece for the file that it belongs to. */
 void journal_state_push(struct journal *journal, struct piece *piece);
 
-/* Takes the pieces that are queued for the present file, as closed groups. Its
- * cost stays counted until it is written. */
+/* Takes the pieces that are queued for the present file, as closed groups.
+ * Their cost stays counted until they are written. */
 struct journal_list journal_state_take(struct journal *journal);
 
 /* Makes a list void: the writer frees it. */
@@ -328,8 +328,8 @@ void journal_state_based(struct journal *journal, struct journal_place place);
 void journal_state_hold(struct journal *journal, struct journal_place place);
 
 /* Leaves the file, before the places of the log are changed. Asks for a last
- * sync if a part of the file is released and not synced. No sync of the file
- * may have failed. */
+ * sync if a part of the file is released, not synced and in no base, unless the
+ * file is suspect. */
 void journal_state_leave(struct journal *journal);
 
 /* Marks the file suspect: a write or a sync failed. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The functions of the log that only replication needs.
+ * The log beyond its files: taps, groups of a primary, and new places.
  */
 #include "journal/journal_tap.h"
 
@@ -49,8 +49,8 @@ journal_close_group(struct journal *journal)
     return position;
 }
 
-/* Copies the group while the journal is on; NULL also without memory. Only this
- * thread switches it on and off, so the copying needs no mutex. */
+/* Copies the group if the journal is on; NULL also without memory. Only loop 0
+ * switches the journal on and off, so the copying needs no mutex. */
 static struct piece *
 copy_for_file(struct journal *journal, struct slice group)
 {
@@ -63,8 +63,8 @@ copy_for_file(struct journal *journal, struct slice group)
 }
 
 /* Returns whether the file gets this group (NULL: there was no memory for it).
- * If the queue is full, the journal gives up the file, since a primary cannot
- * be made to wait. */
+ * Without memory, or if the queue is full, the journal gives up the file, since
+ * a primary cannot be made to wait. */
 static bool
 queue_accepts(struct journal *journal, const struct piece *piece)
 {
@@ -136,7 +136,7 @@ journal_hold(struct journal *journal, uint64_t position, uint64_t sequence)
 }
 
 /* A file that is still being closed belongs to the old log. Its progress means
- * nothing for the new one, so it is dropped. */
+ * nothing for the new log, so what is queued for it is dropped. */
 void
 journal_move(struct journal *journal, uint64_t position, uint64_t sequence)
 {

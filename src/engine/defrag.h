@@ -23,8 +23,8 @@ struct defrag {
  * milliseconds to call it again. Outside the gate; loop 0, with its worker. */
 uint64_t defrag_run(struct defrag *defrag, struct worker *worker);
 
-/* Returns the percent of loop 0's time to spend against a waste of so many
- * bytes: 0 below the lower threshold, then from active-defrag-cycle-min up to
+/* Returns the percent of loop 0's time to spend while wasted_bytes are wasted:
+ * 0 below the lower threshold, then from active-defrag-cycle-min up to
  * active-defrag-cycle-max at the upper threshold. */
 unsigned defrag_effort(const struct conf *conf, uint64_t used_bytes,
                        uint64_t wasted_bytes);

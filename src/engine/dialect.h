@@ -39,7 +39,7 @@ dialect_command_name(const struct service *service,
                : command->name;
 }
 
-/* Returns whether the arity of the command permits so many words. */
+/* Returns whether the arity of the command permits argc words. */
 static inline bool
 dialect_arity_fits(const struct service *service, const struct command *command,
                    size_t argc)

@@ -235,8 +235,8 @@ gateway_closed(struct conn *conn)
     mem_free(client);
 }
 
-/* Returns whether commands that wait for room may go on: the journal's queue
- * and the inboxes have room and no pause is on, or writes are refused. */
+/* Returns whether commands that wait for room may go on: no pause is on, the
+ * inboxes have room, and the journal's queue has room or writes are refused. */
 static bool
 gateway_has_room(struct loop *loop)
 {

@@ -72,8 +72,8 @@ void request_pause(struct request *req, void *state, void (*free_fn)(void *));
  * loop read the clock) and may pause. */
 bool request_is_late(const struct request *req);
 
-/* Returns whether a handler that has done so many steps must pause for other
- * clients. The first piece is short, since many clients may ask at once. */
+/* Returns whether a handler that has done this number of steps must pause for
+ * other clients. The first piece is short: many clients may ask at once. */
 bool request_piece_is_over(const struct request *req, uint32_t steps);
 
 /* Ends one piece of a handler: saves its state for the next call if err is

@@ -310,8 +310,8 @@ struct service {
     _Atomic uint64_t shutdown_failures; /* SHUTDOWNs that failed */
 };
 
-/* Takes over requirepass, the dialect and the memory limits from conf. Called
- * at the start, and under the raised gate. */
+/* Takes over requirepass, the dialect, the memory limits and the settings of
+ * LFU from conf. Called at the start, and under the raised gate. */
 void service_follow_conf(struct service *service);
 
 /* Returns whether this server has restarted with older data than a replica has.

@@ -119,8 +119,8 @@ void session_free_handover(struct handover *handover); /* NULL is fine */
  * is a conn. */
 void session_reset(struct session *session, bool authenticated);
 
-/* Replaces the user of the session by this one. Under the registry's lock if
- * there is a conn. */
+/* Makes `user` the user of the session. Under the registry's lock if there is a
+ * conn. */
 void session_set_user(struct session *session, struct user *user);
 
 /* Updates `subscribed` and the receiver after a change of subscriptions,

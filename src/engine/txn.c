@@ -187,8 +187,8 @@ fits_limits(const struct request *req, size_t more_bytes)
                          txn->bytes + more_bytes <= limits->multi_bytes_max);
 }
 
-/* Makes room in the queue for one more command, whose arguments have so many
- * bytes. */
+/* Makes room in the queue for one more command. bytes: the memory of its
+ * arguments. */
 static enum err
 make_queue_room(const struct request *req, size_t bytes)
 {

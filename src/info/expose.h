@@ -40,7 +40,7 @@ void expose_label(struct expose *expose, const char *name, struct slice value);
 void expose_more_label(struct expose *expose, const char *name,
                        struct slice value);
 
-/* Add a sample: a count, or so many nanoseconds, written in seconds. */
+/* Add a sample: a count, or a time, which is written in seconds. */
 void expose_count(struct expose *expose, uint64_t value);
 void expose_ns(struct expose *expose, uint64_t ns);
 

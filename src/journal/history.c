@@ -148,7 +148,7 @@ history_extend(struct history *history, const struct history *older)
 
     while (count < HISTORY_PAST_MAX && history->past[count].id[0] != '\0') {
         if (strcmp(history->past[count].id, older->id) == 0) {
-            at = count + 1; /* how many ids are newer than that of `older` */
+            at = count + 1; /* the number of histories newer than `older` */
         }
         count++;
     }

@@ -278,7 +278,7 @@ void journal_state_tap_close(struct journal *journal, const char *seal);
 /* Lets all taps begin at the place of the log. */
 void journal_state_tap_begin(struct journal *journal);
 
-/* Advances the position by so many bytes and returns it. */
+/* Advances the position by `bytes` and returns the new position. */
 static inline uint64_t
 journal_state_advance(struct journal *journal, uint64_t bytes)
 {

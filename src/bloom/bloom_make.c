@@ -376,7 +376,7 @@ bloom_make_create(struct request *req, const struct bloom_insert *insert,
     if (err != OK) {
         return err;
     }
-    err = request_effect_begin(req, CREATE_WORDS +
+    err = request_effect_begin(req, CREATE_WORDS + insert->placed_count +
                                         BLOOM_PLACED_WORDS(insert->count));
     if (err != OK) {
         return err;

@@ -97,6 +97,25 @@ check_same(const struct bloom_insert *insert, const struct entry *entry)
                : OK;
 }
 
+/* Repeats the adds of a log to a deletable filter. A command of our own that
+ * creates the filter (replay/inject.h) has an effect of its own words, which
+ * must list these items too. */
+static enum err
+redo_placed(struct request *req, const struct bloom_insert *insert,
+            struct bloom *bloom)
+{
+    enum err err =
+        adds_redo(req, bloom, insert->placed, insert->placed_count, false);
+
+    if (err == OK) {
+        request_effect_add(req, slice_lit("PLACED"));
+        for (size_t i = 0; i < insert->placed_count; i++) {
+            request_effect_add(req, insert->placed[i]);
+        }
+    }
+    return err;
+}
+
 /* Creates the filter if it is missing, and adds the items. */
 static enum err
 insert_items(struct request *req, const struct bloom_insert *insert,
@@ -124,8 +143,7 @@ insert_items(struct request *req, const struct bloom_insert *insert,
         return err;
     }
     if (insert->placed_count > 0) {
-        return adds_redo(req, bloom, insert->placed, insert->placed_count,
-                         false);
+        return redo_placed(req, insert, bloom);
     }
     err = adds_run(req, bloom, &adds);
     if (err == OK && adds.created) {

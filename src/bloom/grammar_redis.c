@@ -63,12 +63,13 @@ find_option(const struct grammar_rest *rest, const char *word)
     return NOT_FOUND;
 }
 
-/* Sets the flag of a filter in RedisBloom's layout whose expansion is 0. */
+/* Notes that a filter of RedisBloom's layout is nonscaling by its expansion. If
+ * it is to be keyed, it will be refused. */
 static void
 note_zero(struct bloom_params *params)
 {
     if (params->expansion == 0 && params->kind == BLOOM_REDISBLOOM) {
-        params->flags = BLOOM_EXPANSION_ZERO;
+        params->flags |= BLOOM_EXPANSION_ZERO;
     }
 }
 

@@ -112,3 +112,21 @@
 < -ERR HASH must be plain or keyed
 > BF.INSERT r3 HAS keyed ITEMS a
 < -Unknown argument received
+
+# A filter of RedisBloom's layout is not made plain because it does not scale.
+> CONFIG SET bloom-layout redisbloom
+< +OK
+> BF.RESERVE r4 0.01 100 HASH keyed EXPANSION 0
+< -ERR keyed filters need the option bloom-layout to be native (bf.hash, HASH)
+> BF.INSERT r4 EXPANSION 0 HASH keyed ITEMS a
+< -ERR keyed filters need the option bloom-layout to be native (bf.hash, HASH)
+> CONFIG SET bf.hash keyed
+< +OK
+> BF.RESERVE r4 0.01 100 EXPANSION 0
+< -ERR keyed filters need the option bloom-layout to be native (bf.hash, HASH)
+> CONFIG SET bf.bloom-expansion 0
+< +OK
+> BF.INSERT r4 ITEMS a
+< -ERR keyed filters need the option bloom-layout to be native (bf.hash, HASH)
+> BF.RESERVE r4 0.01 100 HASH plain
+< +OK

@@ -59,11 +59,15 @@ primary_pace_update(struct primary *primary)
     }
 }
 
+/* Returns whether a replica gets the present snapshot, or waits for it. */
 static bool
-is_any(const struct primary *primary, enum phase phase)
+is_wanted(const struct primary *primary)
 {
     for (size_t i = 0; i < primary->count; i++) {
-        if (primary->peers[i]->phase == phase) {
+        const struct peer *peer = primary->peers[i];
+
+        if (primary->sync == SYNC_ASKED ? primary_sync_serves(primary, peer)
+                                        : peer->phase == PHASE_SNAPSHOT) {
             return true;
         }
     }
@@ -73,9 +77,7 @@ is_any(const struct primary *primary, enum phase phase)
 void
 primary_pace_review(struct primary *primary)
 {
-    if (primary->sync != SYNC_NONE &&
-        !is_any(primary,
-                primary->sync == SYNC_ASKED ? PHASE_WAITS : PHASE_SNAPSHOT)) {
+    if (primary->sync != SYNC_NONE && !is_wanted(primary)) {
         primary_enter_sync(primary, SYNC_NONE);
         primary->hooks.cancel_sync(primary->hooks.ctx);
     }

@@ -107,6 +107,16 @@ primary_enter_sync(struct primary *primary, enum sync sync)
     primary->sync = sync;
 }
 
+/* Returns whether a replica waits for the snapshot that was requested. */
+static inline bool
+primary_sync_serves(const struct primary *primary, const struct peer *peer)
+{
+    return peer->phase == PHASE_WAITS &&
+           peer->hello.pulls == primary->sync_pulls &&
+           (!peer->hello.pulls ||
+            slot_set_equal(&peer->hello.slots, &primary->sync_slots));
+}
+
 static inline bool
 primary_sync_runs(const struct primary *primary)
 {

@@ -14,16 +14,6 @@
 
 enum { TEXT_KEPT = 4096 };
 
-/* Returns whether a replica waits for the snapshot that was requested. */
-static bool
-waits(const struct primary *primary, const struct peer *peer)
-{
-    return peer->phase == PHASE_WAITS &&
-           peer->hello.pulls == primary->sync_pulls &&
-           (!peer->hello.pulls ||
-            slot_set_equal(&peer->hello.slots, &primary->sync_slots));
-}
-
 /* Returns whether the snapshot that this replica waits for may be requested
  * now. A request for slots may replace a request for all data if that snapshot
  * has not begun: a snapshot of all data begins only when the disk works, which
@@ -83,7 +73,7 @@ primary_sync_began(struct primary *primary, const struct primary_sync *sync,
     for (size_t i = 0; i < primary->count; i++) {
         struct peer *peer = primary->peers[i];
 
-        if (waits(primary, peer)) {
+        if (primary_sync_serves(primary, peer)) {
             peer_enter(peer, PHASE_SNAPSHOT);
             peer->cursor = PEER_NOWHERE;
             peer->acked = sync->position;
@@ -171,7 +161,8 @@ drop_unserved(struct primary *primary, bool asked)
     for (size_t i = primary->count; i-- > 0;) {
         struct peer *peer = primary->peers[i];
 
-        if (asked ? waits(primary, peer) : peer->phase == PHASE_SNAPSHOT) {
+        if (asked ? primary_sync_serves(primary, peer)
+                  : peer->phase == PHASE_SNAPSHOT) {
             peer_drop(primary, peer, "its snapshot could not be made");
         }
     }

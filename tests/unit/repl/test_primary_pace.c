@@ -114,3 +114,30 @@ TEST(a_snapshot_that_nobody_wants_any_more_is_cancelled)
     assert_int_equal(rig.asked, 2);
     rig_end(&rig);
 }
+
+/* Others wait for other keys, and must not wait for it. */
+TEST(a_snapshot_of_slots_that_nobody_wants_any_more_is_cancelled)
+{
+    struct rig rig;
+
+    rig_begin(&rig);
+    rig_write(&rig, 10);
+    assert_true(rig_pull(&rig, 1, 1, "5-9"));
+    assert_true(rig_pull(&rig, 2, 2, "7"));
+    assert_true(rig_attach(&rig, 3, 3, NULL, 0));
+    rig_pass(&rig, 2000, 0);
+    assert_int_equal(rig.asked, 1);
+    primary_detached(rig.primary, 1);
+    rig_pass(&rig, 200, 0);
+    assert_int_equal(slot_set_count(&rig.asked_slots), 1);
+    primary_detached(rig.primary, 2);
+    assert_int_equal(rig.cancelled, 2);
+    rig_pass(&rig, 200, 0);
+    assert_true(slot_set_is_empty(&rig.asked_slots));
+    rig_sync_begins(&rig);
+    rig_send_snapshot(&rig, 10);
+    assert_false(rig.paused);
+    primary_sync_ended(rig.primary, true, rig.now);
+    assert_non_null(strstr(rig_received(&rig, 3), "(10) end"));
+    rig_end(&rig);
+}

@@ -11,6 +11,8 @@
 #include "command/rows.h"
 #include "core/bloom.h"
 #include "core/keyed.h"
+#include "core/payload.h"
+#include "proto/compose.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -54,6 +56,52 @@ TEST(a_filter_of_an_unknown_secret_names_its_fingerprint)
                            reason));
     assert_non_null(strstr(reason, "00000000000000ff"));
     assert_non_null(strstr(reason, "hash-secret-file"));
+}
+
+/* The head of a filter whose secret is not here any more. */
+static struct slice
+strange_head(uint8_t *to)
+{
+    uint8_t secret[BLOOM_SECRET_BYTES] = "gone from here";
+    struct bloom_params params = { .struct_size = sizeof(params),
+                                   .capacity = 10,
+                                   .error_rate = 0.01,
+                                   .tightening = 0.5,
+                                   .flags = BLOOM_KEYED };
+    struct bloom *bloom = NULL;
+    size_t len;
+
+    bloom_use_secret(secret);
+    assert_int_equal(BLOOM_OK, bloom_new(&params, NULL, &bloom));
+    assert_true(payload_header_bytes(bloom) <= REASON_MAX);
+    len = payload_put_header(bloom, to);
+    bloom_free(bloom, NULL);
+    bloom_use_secret(NULL);
+    return (struct slice){ (const char *)to, len };
+}
+
+TEST(a_whole_filter_needs_its_secret_whatever_case_its_command_has)
+{
+    static const char *const names[] = { "BF.LOADCHUNK", "bf.loadchunk",
+                                         "Bf.LoadChunk" };
+    uint8_t head[REASON_MAX];
+    struct slice payload = strange_head(head);
+
+    command_table_init(command_rows);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const struct slice argv[] = { slice_of(names[i]), slice_lit("k"),
+                                      slice_lit("1"),     payload,
+                                      slice_lit("INCARNATION"),
+                                      slice_lit("7") };
+        char reason[REASON_MAX] = "";
+        struct buf commands = { 0 };
+
+        compose_command(&commands, argv, 6);
+        assert_true(secrets_are_missing(buf_slice(&commands), reason,
+                                        sizeof(reason)));
+        assert_non_null(strstr(reason, "hash-secret-file"));
+        buf_free(&commands);
+    }
 }
 
 TEST(a_secret_that_is_here_is_not_missing)

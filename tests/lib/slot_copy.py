@@ -129,7 +129,10 @@ class Writer(threading.Thread):
         other = self.key(tag, kind)
         dice = self.random.randrange(1000)
         if dice < 700:
-            return [("BF.RESERVE", key, *KINDS[kind])] * (dice < 100) + [
+            rate, capacity, *rest = KINDS[kind]
+            return [("BF.RESERVE", key, *KINDS[kind])] * (dice < 50) + [
+                ("BF.INSERT", key, "ERROR", rate, "CAPACITY", capacity, *rest,
+                 "ITEMS", *self.items()) if dice < 100 else
                 ("BF.MADD", key, *self.items())]
         if dice < 760:
             return [("BF.DEL", key, self.items()[0])]

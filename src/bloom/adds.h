@@ -45,7 +45,8 @@ MUST_CHECK enum err adds_touch(struct request *req,
 MUST_CHECK enum err adds_run(struct request *req, struct bloom *bloom,
                              const struct bloom_adds *adds);
 
-/* Adds one item to a deletable or ageing filter, as BF.ADD does. */
+/* Does what BF.ADD does with an item of a filter that forgets, or in a log with
+ * gaps. */
 MUST_CHECK enum err adds_run_one(struct request *req, struct bloom *bloom,
                                  struct slice item);
 

@@ -107,7 +107,7 @@ cmd_bf_add(struct request *req)
     if (bloom == NULL) {
         return create_and_add(req);
     }
-    if (bloom_make_is_special(bloom)) {
+    if (bloom_make_is_special(bloom) || req->service->log_has_gaps) {
         return bloom_is_incomplete(bloom)
                    ? ERR_BF_INCOMPLETE
                    : adds_run_one(req, bloom, req->argv[ITEM_AT]);

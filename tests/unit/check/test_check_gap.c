@@ -137,6 +137,26 @@ TEST(a_filter_that_is_made_behind_the_gap_is_exact)
     life_end(&life);
 }
 
+/* Each command finds the filter full that a lost one has emptied. */
+TEST(behind_a_gap_a_full_filter_takes_the_items_of_every_command)
+{
+    static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g" };
+    struct life life;
+
+    life_begin(&life);
+    assert_int_equal(0, step(&life, "BF.RESERVE k 0.01 4 NONSCALING; BF.MADD k "
+                                    "1 2 3 4"));
+    lose(&life, "BF.RESET k");
+    assert_int_equal(0, step(&life, "BF.ADD k a; BF.MADD k b; BF.INSERT k ITEMS "
+                                    "c; BF.ADD k d"));
+    lose(&life, "BF.RESET k");
+    assert_int_equal(0, step(&life, "BF.ADD k e; BF.ADD k f; BF.ADD k g"));
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_true(has(&life, "k", names[i]));
+    }
+    life_end(&life);
+}
+
 TEST(commands_to_lost_filters_fail_and_others_go_on)
 {
     struct life life;

@@ -2,6 +2,7 @@
 #include "load/load_apply.h"
 
 #include "load/load_report.h"
+#include "load/load_ttl.h"
 
 #include <inttypes.h>
 
@@ -231,7 +232,10 @@ static bool
 restore(struct load_apply *apply, const struct command *command)
 {
     struct slice key = command->words[1];
-    struct slice words[12];
+    struct slice words[LOAD_TTL_WORDS_MAX];
+    const struct slice *given;
+    size_t given_count = command->count;
+    struct load_ttl ttl;
     bool go;
 
     if (command->count < 4 || !rdb_payload_is_filter(command->words[3])) {
@@ -252,7 +256,23 @@ restore(struct load_apply *apply, const struct command *command)
     }
     memcpy(words, command->words, command->count * sizeof(words[0]));
     words[0] = slice_lit("RESTORE");
-    return pass_on(apply, key, words, command->count);
+    given = load_ttl_words(apply->target, words, &given_count, &ttl);
+    return pass_on(apply, key, given, given_count);
+}
+
+static bool
+touch(struct load_apply *apply, const struct command *command)
+{
+    struct slice key = command->words[1];
+    size_t count = command->count;
+    const struct slice *words;
+    struct load_ttl ttl;
+
+    if (!is_ours(apply, key)) {
+        return true;
+    }
+    words = load_ttl_words(apply->target, command->words, &count, &ttl);
+    return pass_on(apply, key, words, count);
 }
 
 static bool delete (struct load_apply *apply, const struct command *command)
@@ -519,9 +539,7 @@ obey(struct load_apply *apply, const struct command *command)
     case RESTORES:
         return restore(apply, command);
     case TOUCHES:
-        return !is_ours(apply, command->words[1]) ||
-               pass_on(apply, command->words[1], command->words,
-                       command->count);
+        return touch(apply, command);
     case DELETES:
         return delete (apply, command);
     case OVERWRITES:

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "load/load_report.h"
 #include "load/load_stream.h"
+#include "load/load_ttl.h"
 #include "proto/inline.h"
 
 #include <dirent.h>
@@ -424,6 +425,7 @@ static void
 end_load(struct loading *loading, bool ok, bool commands)
 {
     ok = load_target_check_pieces(&loading->target) && ok;
+    ok = load_ttl_release(&loading->target) && ok;
     if (commands) {
         load_report_begin(loading->load, slice_lit("all files"));
     }
@@ -480,6 +482,7 @@ load_aof(struct load *load, const char *path)
     if (loading == NULL) {
         return;
     }
+    loading->target.hold_ms = UINT64_MAX;
     end_load(loading,
              directory || named
                  ? read_manifest(loading, directory ? manifest : path)

@@ -21,6 +21,7 @@
 #include "base/num.h"
 #include "load/load_report.h"
 #include "load/load_stream.h"
+#include "load/load_ttl.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -32,6 +33,7 @@ enum {
     LINE_MAX = 1024,
     TURN_MS = 100,
     BROKEN_MAX = 3,
+    HOLD_MS = 600000, /* a lag of so much loses no filter */
 };
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -681,8 +683,10 @@ load_follow(struct load *load)
         !load_target_open(load, &following.target)) {
         return;
     }
+    following.target.hold_ms = HOLD_MS;
     ok = run_links(&following);
     ok = load_target_check_pieces(&following.target) && ok;
+    ok = load_ttl_release(&following.target) && ok;
     tool_bar_hide(&load->tool);
     report_follow(&following, ok);
     if (following.has_asker) {

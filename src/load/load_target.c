@@ -404,6 +404,19 @@ is_left_out(const struct load_target *target, uint64_t db)
     return target->load->db != LOAD_DB_ALL && target->load->db != db;
 }
 
+uint64_t
+load_target_put_off(struct load_target *target, uint64_t at_ms)
+{
+    uint64_t now_ms = clock_wall_ms();
+
+    if (at_ms == 0 || target->hold_ms == 0 || at_ms >= LOAD_LATER_MS ||
+        (at_ms > now_ms && at_ms - now_ms > target->hold_ms)) {
+        return at_ms;
+    }
+    target->held = true;
+    return at_ms + LOAD_LATER_MS;
+}
+
 bool
 load_target_on_filter(void *ctx, const struct rdb_filter *filter)
 {
@@ -414,7 +427,8 @@ load_target_on_filter(void *ctx, const struct rdb_filter *filter)
         target->left_out++;
         return true;
     }
-    if (filter->expires_at_ms > 0 && filter->expires_at_ms <= clock_wall_ms()) {
+    if (target->hold_ms == 0 && filter->expires_at_ms > 0 &&
+        filter->expires_at_ms <= clock_wall_ms()) {
         target->expired++;
         return true;
     }
@@ -430,7 +444,8 @@ load_target_on_filter(void *ctx, const struct rdb_filter *filter)
     }
     rdb_put_footer(filter->value, filter->module, footer);
     return load_target_restore(
-        target, filter->db, filter->key, filter->expires_at_ms, filter->value,
+        target, filter->db, filter->key,
+        load_target_put_off(target, filter->expires_at_ms), filter->value,
         (struct slice){ (const char *)footer, sizeof(footer) });
 }
 

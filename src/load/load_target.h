@@ -13,6 +13,9 @@
 
 enum { LOAD_DATABASES_MAX = 1024 };
 
+/* How much later a time to live ends that is put off: never. */
+#define LOAD_LATER_MS (UINT64_C(1) << 61)
+
 enum load_key {
     LOAD_KEY_UNKNOWN,
     LOAD_KEY_OURS,
@@ -33,6 +36,9 @@ struct load_target {
     struct map in_pieces[LOAD_DATABASES_MAX]; /* keys by BF.LOADCHUNK */
     unsigned round; /* number of the full copy; see load_target_delete_old */
     bool stopped;
+    uint64_t hold_ms; /* times to live that end in so long are put off;
+                         0: none (load_ttl.h) */
+    bool held;        /* one was put off */
 
     uint64_t restored, spared, expired, refused; /* counts of filters */
     uint64_t full;     /* commands on filters that are full, as at the source */
@@ -57,8 +63,14 @@ bool load_target_restore(struct load_target *target, uint64_t db,
                          struct slice key, uint64_t expires_at_ms,
                          struct slice value, struct slice footer);
 
-/* Restores a filter that an RDB holds, unless it has expired, or --db leaves
- * its database out. For struct rdb_visitor: ctx is the target. */
+/* Returns the time to live that the server gets instead of this one: a later
+ * one if it ends in the next hold_ms, or has ended; else the same. 0 stands for
+ * none. */
+uint64_t load_target_put_off(struct load_target *target, uint64_t at_ms);
+
+/* Restores a filter that an RDB holds, unless it has expired and times to live
+ * are not put off, or --db leaves its database out. For struct rdb_visitor: ctx
+ * is the target. */
 bool load_target_on_filter(void *ctx, const struct rdb_filter *filter);
 
 /* Prepares for a command that may create the key: asks whether the server has

@@ -75,6 +75,38 @@ def test_an_rdb_in_front(server, tmp_path):
     assert got["filters restored"] == 1 and got["written by"].startswith("redis")
 
 
+def test_times_to_live_that_were_renewed(server, tmp_path):
+    """An AOF says which keys have gone: the times in it are of the past, and each
+    holds until the next one."""
+    now = sources.now_ms()
+    lines = ["SELECT 2"]
+    for i in range(10):
+        at = now - 100000 + i * 20000
+        lines += ["BF.ADD k %d" % i, "PEXPIREAT k %d" % at]
+    lines += ["BF.ADD kept a", "EXPIREAT kept 1", "PERSIST kept", "BF.ADD kept b",
+              "BF.ADD over a", "PEXPIREAT over %d" % (now - 1), "RENAME over past"]
+    got = figures(load_aof(server, written(tmp_path, commands(*lines))))
+    assert got["expired"] == 1
+    assert present(server, "k", [str(i) for i in range(10)], db=2)
+    assert present(server, "kept", ["a", "b"], db=2)
+    with server.conn() as conn:
+        conn.call("SELECT", 2)
+        assert conn.call("PEXPIRETIME", "k") == at
+        assert conn.call("PEXPIRETIME", "kept") == -1
+        assert conn.call("EXISTS", "past") == 0
+
+
+def test_a_time_in_the_rdb_in_front_that_was_renewed(server, tmp_path):
+    entry = rdb.filter_entry(rdb.string(b"one"), DUMPS[0].payload)
+    expired = rdb.close(HEAD + rdb.expires(1000) + entry)
+    path = written(tmp_path, expired + commands("SELECT 0", "PERSIST one"))
+    figures(load_aof(server, path))
+    assert present(server, "one", DUMPS[0].items)
+    path = written(tmp_path, expired)
+    got = figures(load_aof(server, path, "--existing", "replace"))
+    assert got["expired"] == 1 and not present(server, "one", DUMPS[0].items)
+
+
 def is_empty(pipe):
     return fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)) == bytes(4)
 

@@ -211,6 +211,7 @@ change(struct load_apply *apply, const struct command *command)
     struct slice key = command->words[1];
     bool missing =
         load_target_key(apply->target, apply->db, key) == LOAD_KEY_UNKNOWN;
+    size_t items;
     bool go;
 
     if (!load_target_claim(apply->target, apply->db, key, &go)) {
@@ -224,8 +225,17 @@ change(struct load_apply *apply, const struct command *command)
         !load_target_note_piece(apply->target, apply->db, key)) {
         return false;
     }
-    return missing ? create(apply, command)
-                   : pass_on(apply, key, command->words, command->count);
+    if (missing) {
+        return create(apply, command);
+    }
+    items = load_create_items(command->words, command->count);
+    if (items == 0) {
+        return pass_on(apply, key, command->words, command->count);
+    }
+    apply->applied++; /* the server's dialect may not have its options */
+    return open_transaction(apply) &&
+           load_target_add(apply->target, apply->db, key,
+                           command->words + command->count - items, items);
 }
 
 static bool

@@ -375,3 +375,14 @@ load_create_filter(const struct load_rule *rule, const struct slice *words,
     *ret_items = wish.items;
     return LOAD_CREATE_MADE;
 }
+
+size_t
+load_create_items(const struct slice *words, size_t count)
+{
+    struct wish wish = { .items = 0 };
+
+    return slice_is_word(words[0], "bf.insert") &&
+                   read_insert(words, count, &wish)
+               ? wish.items
+               : 0;
+}

@@ -44,3 +44,7 @@ enum load_create {
 enum load_create load_create_filter(const struct load_rule *rule,
                                     const struct slice *words, size_t count,
                                     struct buf *ret_value, size_t *ret_items);
+
+/* Returns how many items a BF.INSERT of RedisBloom has, which are its last
+ * words; 0 if another product has executed it, or it has none. */
+size_t load_create_items(const struct slice *words, size_t count);

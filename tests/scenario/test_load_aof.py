@@ -107,6 +107,15 @@ def test_a_time_in_the_rdb_in_front_that_was_renewed(server, tmp_path):
     assert got["expired"] == 1 and not present(server, "one", DUMPS[0].items)
 
 
+def test_inserts_with_options_that_the_dialect_does_not_have(server, tmp_path):
+    """RedisBloom passes a BF.INSERT on as it came, also for a filter that exists."""
+    lines = ["SELECT 0", "BF.ADD k x"]
+    for i, options in enumerate(("EXPANSION 0", "ERROR_RATE 0.1", "CAP 10", "")):
+        lines.append(" ".join(("BF.INSERT k %s ITEMS %d" % (options, i)).split()))
+    figures(load_aof(server, written(tmp_path, commands(*lines))))
+    assert present(server, "k", ["x", "0", "1", "2", "3"])
+
+
 def is_empty(pipe):
     return fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)) == bytes(4)
 

@@ -277,3 +277,25 @@ TEST(every_length_of_bits_unpacks)
         assert_int_equal(capacity, make(&before_8, text).info.capacity);
     }
 }
+
+static size_t
+items_of(const char *text)
+{
+    struct slice rest = slice_of(text), words[16];
+    size_t count = 0;
+
+    while (count < 16 && slice_next_word(&rest, &words[count])) {
+        count++;
+    }
+    return load_create_items(words, count);
+}
+
+TEST(the_items_of_an_insert_are_its_last_words)
+{
+    assert_int_equal(2, items_of("BF.INSERT k ITEMS a b"));
+    assert_int_equal(1, items_of("bf.insert k EXPANSION 0 ITEMS a"));
+    assert_int_equal(1, items_of("BF.INSERT k ERROR_RATE 0.01 CAP 9 i a"));
+    assert_int_equal(0, items_of("BF.INSERT k TIGHTENING 0.5 ITEMS a"));
+    assert_int_equal(0, items_of("BF.INSERT k ITEMS"));
+    assert_int_equal(0, items_of("BF.MADD k a b"));
+}

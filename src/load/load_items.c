@@ -35,6 +35,8 @@ struct input {
     const char *path;
     int fd;
     bool regular;
+    off_t start; /* where a regular file is to be read from: a shell may have
+                    read the first lines of standard input */
     uint64_t bytes;
     struct buf before; /* bytes that were read from a pipe */
 };
@@ -84,7 +86,10 @@ open_input(struct loading *loading, const char *path)
     }
     loading->input_count++;
     input->regular = S_ISREG(status.st_mode);
-    input->bytes = input->regular ? (uint64_t)status.st_size : 0;
+    input->start = input->regular ? lseek(input->fd, 0, SEEK_CUR) : 0;
+    input->bytes = input->regular && status.st_size > input->start
+                       ? (uint64_t)(status.st_size - input->start)
+                       : 0;
     return true;
 }
 
@@ -122,7 +127,8 @@ count_input(struct loading *loading, struct input *input)
         return false;
     }
     loading->capacity += text.items;
-    if (input->regular && lseek(input->fd, 0, SEEK_SET) != 0) {
+    if (input->regular &&
+        lseek(input->fd, input->start, SEEK_SET) != input->start) {
         tool_complain(&loading->load->tool, LOAD_UNREADABLE,
                       "%s: cannot be read twice: %s", input->path,
                       strerror(errno));

@@ -7,6 +7,9 @@
 
 enum { READ_BYTES = 1024 * 1024 };
 
+/* What spreadsheets put in front of UTF-8. */
+#define MARK "\xef\xbb\xbf"
+
 /* One file that is being read. */
 struct reading {
     struct load_text *text;
@@ -288,12 +291,31 @@ skip_record(struct reading *reading, const char **at, const char *stop,
     return end;
 }
 
+/* Returns the bytes in front of the first cell. They are only known when the
+ * file has as many, or has ended: *ret_more. */
+static size_t
+mark_bytes(const struct reading *reading, bool last, bool *ret_more)
+{
+    size_t all = strlen(MARK);
+    size_t len = reading->buf.len < all ? reading->buf.len : all;
+    bool fits = reading->offset == 0 && len > 0 &&
+                memcmp(reading->buf.data, MARK, len) == 0;
+
+    *ret_more = fits && len < all && !last;
+    return fits && len == all ? all : 0;
+}
+
 static bool
 cut_records(struct reading *reading, bool last, size_t *ret_used)
 {
     const char *at = reading->buf.data;
     const char *stop = at + reading->buf.len;
+    bool more;
 
+    at += mark_bytes(reading, last, &more);
+    if (more) {
+        return true;
+    }
     while (at < stop) {
         const char *begin = at;
         struct slice item;

@@ -5,12 +5,14 @@
 
 import os
 import socket
+import subprocess
 import threading
 
 import pytest
 
 from lib import servers
-from lib.loads import (INCOMPLETE, UNREADABLE, USAGE, figures, load, present, to)
+from lib.loads import (INCOMPLETE, UNREADABLE, USAGE, figures, load, present,
+                       program, to)
 
 def items(server, key, *args, **more):
     return load(*to(server), "items", key, *args, **more)
@@ -52,6 +54,19 @@ def test_csv(server, tmp_path, column):
     assert got["items read"] == len(CELLS) + (column == "2")
     assert got["empty, left out"] == 2
     assert present(server, "k", CELLS)
+
+
+def test_a_file_that_the_shell_has_read_from(server, tmp_path):
+    """The items are counted from there, and added from there."""
+    path = written(tmp_path, b"header\na\nb\n")
+    with open(path, "rb", buffering=0) as file:
+        file.read(len("header\n"))
+        got = subprocess.run([program(), *to(server), "items", "k"], stdin=file,
+                             capture_output=True, check=True,
+                             timeout=60 * servers.time_factor())
+    assert figures(got)["items read"] == 2
+    with server.conn() as conn:
+        assert conn.call("BF.EXISTS", "k", "header") == 0
 
 
 def test_csv_cut_anywhere(server, tmp_path):

@@ -113,6 +113,19 @@ TEST(a_column_may_be_named_by_the_first_record)
     expect(&load, slice_lit("id;key\n1;a\n"), NULL, 0);
 }
 
+TEST(a_mark_of_utf_8_is_no_part_of_the_first_cell)
+{
+    struct load load = load_of();
+
+    load.csv = "id";
+    expect(&load, slice_lit("\xef\xbb\xbfid,name\n1,a\n2,b\n"), "1|2|", 0);
+    expect(&load, slice_lit("\xef\xbb\xbf\"id\",name\n1,a\n"), "1|", 0);
+    load.csv = "1";
+    expect(&load, slice_lit("\xef\xbb\xbf"), "", 0);
+    expect(&load, slice_lit("\xef\xbb"), "\xef\xbb|", 0);
+    expect(&load, slice_lit("a\n\xef\xbb\xbfx\n"), "a|\xef\xbb\xbfx|", 0);
+}
+
 TEST(records_that_are_damaged_stop_the_tool)
 {
     struct load load = load_of();

@@ -36,8 +36,8 @@
  * to the sizeof of the struct, so that later versions can add members. A member
  * that the caller does not have counts as 0. A member that the library does not
  * know must be 0 in options, and is set to 0 in a status. A status whose
- * struct_size is less than in version 1 is a mistake of the program, which is
- * aborted.
+ * struct_size is less than in version 1 is left as it is;
+ * bloomery_local_open() then returns BLOOMERY_LOCAL_INVALID.
  */
 #ifndef BLOOMERY_LOCAL_H
 #define BLOOMERY_LOCAL_H
@@ -63,7 +63,7 @@ enum bloomery_local_answer {
 
 enum bloomery_local_code {
     BLOOMERY_LOCAL_OK = 0,
-    BLOOMERY_LOCAL_INVALID, /* an option, or the URL, is wrong */
+    BLOOMERY_LOCAL_INVALID, /* an option, the URL or a struct_size is wrong */
     BLOOMERY_LOCAL_NOMEM,
     BLOOMERY_LOCAL_THREAD,  /* the system has no thread or descriptor left */
     BLOOMERY_LOCAL_CONNECT, /* no connection, or it ended */
@@ -170,7 +170,8 @@ struct bloomery_local_item {
  * when the key appears. An error that trying again will not mend (a wrong
  * password, a server without the command) ends the wait; others are tried
  * again until timeout_ms. On failure *ret_local is untouched. ret_status, if it
- * is not NULL, is set in any case. The options are copied. */
+ * is not NULL, is set in any case but a wrong struct_size. The options are
+ * copied. */
 enum bloomery_local_code
 bloomery_local_open(const struct bloomery_local_options *options,
                     struct bloomery_local **ret_local,
@@ -193,7 +194,8 @@ size_t bloomery_local_contains_many(struct bloomery_local *local,
                                     const struct bloomery_local_item *items,
                                     size_t count, int8_t *ret_answers);
 
-/* Sets all of *ret_status except its struct_size. Waits for no socket. */
+/* Sets all of *ret_status but its struct_size, which must be right. It waits
+ * for no socket. */
 void bloomery_local_status(struct bloomery_local *local,
                            struct bloomery_local_status *ret_status);
 

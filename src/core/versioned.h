@@ -37,6 +37,16 @@ versioned_read(const void *theirs, void *ret_ours, size_t size, size_t least)
     return true;
 }
 
+/* Returns whether the caller's struct has at least LEAST bytes. */
+static inline bool
+versioned_fits(const void *theirs, size_t least)
+{
+    size_t given;
+
+    memcpy(&given, theirs, sizeof(given));
+    return given >= least;
+}
+
 /* Copies our struct, of SIZE bytes, into the caller's, all but the first
  * member; the caller's members that are unknown here become 0. */
 static inline void

@@ -242,8 +242,12 @@ bloomery_local_open(const struct bloomery_local_options *options,
                     struct bloomery_local_status *ret_status)
 {
     struct opening opening = { .status = { 0 } };
-    enum bloomery_local_code code = check(&opening, options);
+    enum bloomery_local_code code;
 
+    if (ret_status != NULL && !versioned_fits(ret_status, LEAST_STATUS)) {
+        return BLOOMERY_LOCAL_INVALID;
+    }
+    code = check(&opening, options);
     if (code == BLOOMERY_LOCAL_OK) {
         code = open_copy(&opening, ret_local);
     }
@@ -284,6 +288,9 @@ bloomery_local_status(struct bloomery_local *local,
 {
     struct bloomery_local_status status;
 
+    if (!versioned_fits(ret_status, LEAST_STATUS)) {
+        return;
+    }
     local_member_status(local, &status);
     versioned_write(ret_status, &status, sizeof(status), LEAST_STATUS);
 }

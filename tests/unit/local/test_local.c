@@ -142,6 +142,29 @@ TEST(a_program_may_be_older_or_newer_than_the_library)
     fake_end(&fake);
 }
 
+TEST(a_status_that_is_too_small_is_an_error_and_is_left_alone)
+{
+    struct bloomery_local_options options = { .struct_size = sizeof(options),
+                                              .url = "redis://127.0.0.1:1",
+                                              .key = "k",
+                                              .flags = BLOOMERY_LOCAL_NO_WAIT };
+    struct bloomery_local_status status = { .loads = 7 };
+    struct bloomery_local *local = NULL;
+    static const size_t sizes[] = { 0, sizeof(size_t), 583 };
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        status.struct_size = sizes[i];
+        assert_int_equal(bloomery_local_open(&options, &local, &status),
+                         BLOOMERY_LOCAL_INVALID);
+        assert_null(local);
+        assert_int_equal(status.loads, 7);
+    }
+    local = open_copy(&options);
+    bloomery_local_status(local, &status);
+    assert_int_equal(status.loads, 7);
+    bloomery_local_free(local);
+}
+
 /* ---- threads ------------------------------------------------------------- */
 
 struct asker {

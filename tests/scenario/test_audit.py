@@ -43,11 +43,13 @@ def test_commands_of_operators_are_logged(server):
             conn.call(*words)
             wait_line(server, what=" ".join(words), user="default", result="OK",
                       name='ann\\"s', address=address.strip())
-        conn.call("CONFIG", "SET", "maxmemory", "nonsense")
-        wait_line(server, what="CONFIG SET maxmemory nonsense", result="ERR")
+        for words in (["CONFIG", "SET", "maxmemory", "nonsense"], ["SHUTDOWN", "ABORT"],
+                      ["SHUTDOWN", "nonsense"]):
+            conn.call(*words)
+            wait_line(server, what=" ".join(words), result="ERR")
         conn.call("BF.ADD", "key", "item")
         conn.call("CONFIG", "GET", "maxmemory")
-        assert len(lines(server)) == 7
+        assert len(lines(server)) == 9
     with server.conn() as conn:
         conn.send(b"*1\r\n$8\r\nSHUTDOWN\r\n")
         assert server.wait_exit() == 0

@@ -14,6 +14,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum { WORDS_BYTES = 400, WORD_BYTES = 100, KINDS = CMD_ID_COUNT + 1 };
 
@@ -23,7 +24,12 @@ static struct {
     uint64_t logged, left_out;
 } kinds[KINDS];
 
+static const char login[] = "login";
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* Whether lines of some kind were left out, and the log does not tell yet. */
+static atomic_bool uncounted;
 
 /* Returns whether one more line of this kind may be logged now. *ret_left_out
  * gets the number of lines that were left out since the last logged one. */
@@ -45,9 +51,52 @@ admits(unsigned kind, uint64_t most, uint64_t *ret_left_out)
         kinds[kind].left_out = 0;
     } else {
         kinds[kind].left_out++;
+        atomic_store(&uncounted, true);
     }
     CHECK(pthread_mutex_unlock(&mutex) == 0);
     return admitted;
+}
+
+/* Takes the count of a kind, if its second is over. *ret_more becomes true if
+ * the count has to wait. Returns 0 if there is none to log. */
+static uint64_t
+take_left_out(unsigned kind, bool *ret_more)
+{
+    uint64_t second = clock_mono_ms() / 1000 + 1;
+    uint64_t left_out = 0;
+
+    CHECK(pthread_mutex_lock(&mutex) == 0);
+    if (kinds[kind].left_out > 0 && kinds[kind].second == second) {
+        *ret_more = true;
+    } else {
+        left_out = kinds[kind].left_out;
+        kinds[kind].left_out = 0;
+    }
+    CHECK(pthread_mutex_unlock(&mutex) == 0);
+    return left_out;
+}
+
+void
+audit_tick(void)
+{
+    bool more = false;
+
+    if (!atomic_load_explicit(&uncounted, memory_order_relaxed)) {
+        return;
+    }
+    atomic_store(&uncounted, false); /* before the counts are read */
+    for (unsigned kind = 0; kind < KINDS; kind++) {
+        uint64_t left_out = take_left_out(kind, &more);
+
+        if (left_out > 0) {
+            log_notice("audit", "audit", "what=\"%s\" left-out=%" PRIu64,
+                       kind < CMD_ID_COUNT ? command_at(kind)->name : login,
+                       left_out);
+        }
+    }
+    if (more) {
+        atomic_store(&uncounted, true);
+    }
 }
 
 /* Appends a word, escaped and cut. */
@@ -134,7 +183,7 @@ audit_failed_login(const struct request *req, struct slice user)
     uint64_t left_out;
 
     if (admits(CMD_ID_COUNT, AUDIT_LOGINS_A_SECOND, &left_out)) {
-        buf_append_slice(&what, slice_lit("login"));
+        buf_append_slice(&what, slice_of(login));
         log_line(req, &what, user, err_prefix(ERR_WRONGPASS), left_out);
         buf_free(&what);
     }

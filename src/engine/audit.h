@@ -3,7 +3,7 @@
  * Lines of the log about who administers the server: commands of rows with
  * CMD_AUDITED, with their user, address, client name and result, and failed
  * logins. At most AUDIT_A_SECOND lines about the same command are logged in a
- * second; the next line tells how many were left out. Any loop.
+ * second; a later line tells how many were left out. Any loop.
  */
 #pragma once
 
@@ -17,3 +17,7 @@ void audit_note(const struct request *req, enum err err);
 /* Logs a failed login as this user. The caller calls it at most once a second
  * for each address (access/auth_delay.h). */
 void audit_failed_login(const struct request *req, struct slice user);
+
+/* Logs how many lines of a second that is over were left out. Loop 0 calls it at
+ * each tick, so that the end of a flood is counted, too. */
+void audit_tick(void);

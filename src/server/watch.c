@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/reserve.h"
+#include "engine/audit.h"
 #include "engine/slow.h"
 #include "measure/sampler.h"
 #include "persist/figures.h"
@@ -57,6 +58,7 @@ watch_tick(struct server *server)
 
     warn_of_memory(server);
     warn_of_clock(server);
+    audit_tick();
     sampler_run(service->sampler, clock_mono_ns());
     web_tick(server->web);
     sync_ns = journal_take_longest_sync_ns(persist_journal(server->persist));

@@ -281,6 +281,16 @@ def test_figures_appear_and_change(start_web, browse):
     assert complaints(page) == []
 
 
+def test_a_point_without_neighbours_is_a_dot(start_web, browse):
+    """As after a single command: an axis had a scale, and no curve."""
+    page = browse(start_web().url)
+    until(lambda: text(page, "state") == "live", "the page is live")
+    assert page.execute_script("""
+        chart("lat", [{ of: [null, 5, null, 7, 8], cls: "c1" }], 5, String, "label", "none");
+        return [...document.querySelectorAll("#lat .c1")].map(e => e.getBBox().width > 0);
+        """) == [False, True]
+
+
 def test_the_page_says_that_the_server_has_gone_and_is_back(start_web, browse):
     site = start_web()
     page = browse(site.url)

@@ -84,6 +84,16 @@ def test_the_readme_is_short():
     assert len((servers.TOP / "README.md").read_text().split()) <= 900
 
 
+def test_the_readme_installs_the_programs_that_it_runs():
+    text = (servers.TOP / "README.md").read_text()
+    named = re.search(r"`apt install \./build/deb/bloomery-\{(.*?)\}_\*\.deb`", text)[1]
+    run = set(re.findall(r"^\$ (bloomery-\S+)", text, re.M))
+    lists = servers.TOP / "packaging/debian"
+    got = {line.rpartition("/")[2] for name in named.split(",")
+           for line in (lists / ("bloomery-%s.install" % name)).read_text().splitlines()}
+    assert run and run <= got
+
+
 def plan_text(rate, capacity):
     return subprocess.run([servers.server_binary(), "--plan", rate, capacity], text=True,
                           stdout=subprocess.PIPE, check=True).stdout

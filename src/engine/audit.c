@@ -112,17 +112,43 @@ append_word(struct buf *to, struct slice word)
     }
 }
 
-/* The name of the user whom ACL SETUSER changes is no secret. */
-static struct slice
-shown_word(const struct request *req, size_t index)
+/* Returns whether a rule of a user is about commands, or switches the user on
+ * or off: no secret, and not the name of a key. */
+static bool
+is_open_rule(struct slice rule)
 {
-    return command_id(req->command) == CMD_ID_ACL_SETUSER && index == 2
-               ? req->argv[index]
-               : redact_word(req->command, req->argv, req->argc, index);
+    static const char *const words[] = {
+        "on",          "off",        "nopass",      "resetpass",
+        "allkeys",     "resetkeys",  "allchannels", "resetchannels",
+        "allcommands", "nocommands", "reset",       "~*",
+        "&*"
+    };
+
+    if (rule.len > 0 && (rule.data[0] == '+' || rule.data[0] == '-')) {
+        return true;
+    }
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (slice_is_word(rule, words[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of ACL SETUSER, the user's name is shown, and rights that hold now. If it has
+ * failed, a word may be a password without its sign. */
+static struct slice
+shown_word(const struct request *req, size_t index, bool done)
+{
+    bool open = command_id(req->command) == CMD_ID_ACL_SETUSER &&
+                (index == 2 || (done && is_open_rule(req->argv[index])));
+
+    return open ? req->argv[index]
+                : redact_word(req->command, req->argv, req->argc, index);
 }
 
 static void
-append_words(struct buf *to, const struct request *req)
+append_words(struct buf *to, const struct request *req, bool done)
 {
     for (size_t i = 0; i < req->argc; i++) {
         if (to->len > WORDS_BYTES) {
@@ -130,7 +156,7 @@ append_words(struct buf *to, const struct request *req)
             return;
         }
         buf_append(to, " ", i > 0 ? 1 : 0);
-        append_word(to, shown_word(req, i));
+        append_word(to, shown_word(req, i, done));
     }
 }
 
@@ -170,7 +196,7 @@ audit_note(const struct request *req, enum err err)
     if (!admits(command_id(req->command), AUDIT_A_SECOND, &left_out)) {
         return;
     }
-    append_words(&what, req);
+    append_words(&what, req, err == OK);
     log_line(req, &what, user != NULL ? user_name(user) : slice_lit(""),
              err == OK ? "OK" : err_prefix(err), left_out);
     buf_free(&what);

@@ -69,8 +69,10 @@ def test_secrets_are_hidden_and_words_escaped(server):
     with server.conn() as conn:
         conn.call("CONFIG", "SET", "requirepass", "hidden")
         wait_line(server, what="CONFIG SET requirepass (redacted)")
-        conn.call("ACL", "SETUSER", "bob", "on", ">hidden")
-        wait_line(server, what="ACL SETUSER bob (redacted) (redacted)")
+        conn.call("ACL", "SETUSER", "bob", "on", ">hidden", "~hidden:*", "+@read", "-bf.card")
+        wait_line(server, what="ACL SETUSER bob on (redacted) (redacted) +@read -bf.card")
+        conn.call("ACL", "SETUSER", "bob", "-@all", "+hidden")  # no sign of a password
+        wait_line(server, what="ACL SETUSER bob (redacted) (redacted)", result="ERR")
         conn.call("ACL", "DELUSER", 'x" level=error\nevent="forged', "y" * 5000)
         line = wait_line(server, result="OK", user="default",
                          what='ACL DELUSER x\\" level=error\\nevent=\\"forged '

@@ -72,6 +72,21 @@ TEST(only_commands_of_operators_are_logged)
     fixture_free(f);
 }
 
+TEST(rights_that_hold_are_shown_and_passwords_are_not)
+{
+    struct fixture *f = fixture_new();
+
+    run_text(f->rig, "ACL SETUSER bob on >hidden ~hidden ~* +@read", false);
+    (void)count_lines(f);
+    assert_non_null(strstr(f->text, "what=\"ACL SETUSER bob on (redacted) "
+                                    "(redacted) ~* +@read\" "));
+    run_text(f->rig, "ACL SETUSER bob -@all +hidden", false);
+    (void)count_lines(f);
+    assert_non_null(strstr(f->text, "bob (redacted) (redacted)\" "));
+    assert_null(strstr(f->text, "hidden"));
+    fixture_free(f);
+}
+
 static void
 wait_next_second(void)
 {

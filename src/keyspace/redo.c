@@ -82,13 +82,20 @@ redo_one(struct bloom *bloom, const struct bloom_env *env,
                : BLOOM_INVALID;
 }
 
+/* Deletions before it may be left out: then the filter is full, but was not
+ * when the item was added. */
 static enum bloom_status
 add_anew(struct bloom *bloom, const struct bloom_env *env, struct slice item)
 {
     struct bloom_hash hash = bloom_hash(bloom, item.data, item.len);
     bool added;
+    enum bloom_status status = bloom_add(bloom, env, hash, &added);
 
-    return bloom_add(bloom, env, hash, &added);
+    if (status != BLOOM_OK && status != BLOOM_NOMEM) {
+        bloom_add_over(bloom, hash);
+        status = BLOOM_OK;
+    }
+    return status;
 }
 
 /* Executes all words. env is NULL for deletions, which need none. */

@@ -476,6 +476,35 @@ TEST(behind_a_gap_nothing_is_deleted_and_items_are_added_anew)
     rig_free(rig);
 }
 
+/* The filter is full here, since x and y are not deleted. */
+TEST(behind_a_gap_a_full_filter_takes_items_all_the_same)
+{
+    static const char *const groups[] = {
+        "SELECT 0; BF.INSERT k INCARNATION 5 CAPACITY 2 ERROR 0.001 NONSCALING "
+        "DELETABLE ITEMS x y",
+        "SELECT 0; BF.MDEL k PLACED 0:8 x 0:8 y; BF.INSERT k PLACED + v + w"
+    };
+    struct rig *rig = rig_new();
+    char reason[256] = "";
+    uint64_t left_out = 0;
+    struct key key = key_named(slice_of("k"), 0);
+    struct entry *entry;
+
+    assert_true(complete(rig, groups[0], reason, sizeof(reason)));
+    entry = keyspace_find(rig->service.keyspace, &key, 0);
+    assert_non_null(entry);
+    arrival_set_copied(entry, 0);
+    assert_true(
+        complete_behind(rig, groups[1], &left_out, reason, sizeof(reason)));
+    assert_int_equal(2, left_out);
+    for (const char *item = "vwxy"; *item != '\0'; item++) {
+        struct bloom_hash hash = bloom_hash(&entry->bloom, item, 1);
+
+        assert_true(bloom_contains(&entry->bloom, hash));
+    }
+    rig_free(rig);
+}
+
 /* Nothing of it is an error: the keys had gone by the end. */
 TEST(missing_keys_are_skipped)
 {

@@ -25,13 +25,48 @@ load_stream_end(struct load_stream *stream)
 }
 
 static bool
-apply_batch(struct load_stream *stream)
+refuse(const struct load_stream *stream, uint64_t offset)
+{
+    tool_complain(&stream->apply->target->load->tool, LOAD_UNREADABLE,
+                  "%s: the command at offset %" PRIu64
+                  " is damaged, or longer than --max-value",
+                  stream->name, offset);
+    return false;
+}
+
+/* Returns whether a command that begins so is one that a source writes: RESP,
+ * or a note. Inline commands are clients' own: here, they are damage, or not an
+ * AOF at all. */
+static bool
+is_written(char first)
+{
+    return first == '*' || first == '#' || first == '\r' || first == '\n';
+}
+
+/* Returns the first byte of a command, behind empty lines. */
+static char
+first_byte(const char *data, size_t len)
+{
+    size_t at = 0;
+
+    while (at + 1 < len && (data[at] == '\r' || data[at] == '\n')) {
+        at++;
+    }
+    return data[at];
+}
+
+/* Applies the commands of these bytes. cut: the only one began before them. */
+static bool
+apply_batch(struct load_stream *stream, const char *data, bool cut)
 {
     const struct batch *batch = &stream->batch;
 
     for (uint32_t i = 0; i < batch->count; i++) {
         const struct batch_command *command = &batch->command[i];
 
+        if (!is_written(cut ? stream->first : data[command->begin])) {
+            return refuse(stream, stream->offset + command->begin);
+        }
         if (!load_apply(stream->apply, batch->argv + command->first,
                         command->argc)) {
             return false;
@@ -43,31 +78,31 @@ apply_batch(struct load_stream *stream)
 bool
 load_stream_feed(struct load_stream *stream, struct slice bytes)
 {
-    struct tool *tool = &stream->apply->target->load->tool;
     size_t bulk = (size_t)stream->apply->target->load->value_bytes;
     const struct parse_limits limits = { ARGS_MAX, bulk, 2 * bulk, false };
     size_t at = 0;
 
     while (at < bytes.len) {
         struct parse_error error = { OK, "" };
+        const char *data = bytes.data + at;
+        bool cut = stream->stream.partial != NULL;
         size_t used = 0;
-        enum stream_result result = stream_parse(
-            &stream->stream, stream->pool, &limits, bytes.data + at,
-            bytes.len - at, &stream->batch, &used, &error);
+        enum stream_result result =
+            stream_parse(&stream->stream, stream->pool, &limits, data,
+                         bytes.len - at, &stream->batch, &used, &error);
 
         if (result == STREAM_ERROR) {
-            tool_complain(tool, LOAD_UNREADABLE,
-                          "%s: the command at offset %" PRIu64
-                          " is damaged, or longer than --max-value",
-                          stream->name, stream->offset);
-            return false;
+            return refuse(stream, stream->offset);
+        }
+        if (!cut) {
+            stream->first = first_byte(data, bytes.len - at);
         }
         at += used;
         stream->read += used;
         if (result == STREAM_MORE) {
             break;
         }
-        if (!apply_batch(stream)) {
+        if (!apply_batch(stream, data, cut)) {
             return false;
         }
         stream->offset = stream->read;

@@ -15,6 +15,7 @@ struct load_stream {
     struct stream stream;
     struct stream_pool *pool;
     struct batch batch;
+    char first;      /* first byte of the command that is unfinished */
     uint64_t read;   /* offset of the next byte that arrives */
     uint64_t offset; /* offset behind the last whole command */
 };

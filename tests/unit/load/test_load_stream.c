@@ -92,6 +92,27 @@ TEST(damage_is_named_by_the_offset_of_its_command)
     }
 }
 
+TEST(lines_that_are_no_resp_are_damage_wherever_a_read_ends)
+{
+    static const char text[] = "#TS:1\r\n\r\n" FIRST "+2\r\n" SECOND;
+    const size_t len = sizeof(text) - 1;
+    struct source source;
+
+    for (size_t cut = 0; cut <= len; cut++) {
+        bool good = true;
+
+        source_begin(&source, 0);
+        EXPECT_PRINTED(STDERR_FILENO,
+                       good = feed(&source, text, cut) &&
+                              feed(&source, text + cut, len - cut),
+                       "is damaged, or longer");
+        assert_false(good);
+        assert_int_equal(1, source.apply.skipped_count);
+        assert_int_equal(1, source.apply.skipped[0].count);
+        source_end(&source);
+    }
+}
+
 TEST(a_command_that_stops_the_tool_ends_the_reading)
 {
     static const char text[] = "*2\r\n$6\r\nSELECT\r\n$4\r\n1024\r\n" SECOND;

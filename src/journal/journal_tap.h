@@ -44,14 +44,14 @@ uint64_t journal_relay(struct journal *journal, struct slice commands,
 
 /* Moves the log to another place, because other data has come, which no file
  * has. What was appended is dropped, and the files are left as they are. The
- * journal is on from now on, whatever it was, and nothing behind this place is
- * released until journal_end_hold, or until a rebase is done. Under the raised
- * gate, with a tap. */
+ * journal is on from now on, even if it was off, and nothing behind this place
+ * is released until journal_end_hold, or until a rebase is done. Under the
+ * raised gate, with a tap. */
 void journal_hold(struct journal *journal, uint64_t position,
                   uint64_t sequence);
 
-/* Moves the log to another place, because all data was replaced. There are no
- * files (it was turned off with `now` before) and no open group. Under the
- * raised gate, with a tap. */
+/* Moves the log to another place, because all data was replaced. The journal is
+ * off; if it still closes its files, the rest is dropped. Closes an open group.
+ * Under the raised gate, with a tap. */
 void journal_move(struct journal *journal, uint64_t position,
                   uint64_t sequence);

@@ -70,7 +70,7 @@ kept_has(const struct manifest *kept, const char *name)
     return false;
 }
 
-/* ---- the log in them ----------------------------------------------------- */
+/* ---- the log in kept increments ------------------------------------------ */
 
 static uint64_t
 log_bytes(const struct manifest_increment *increment)
@@ -138,8 +138,8 @@ size_of(int dir_fd, uint64_t number)
     return bytes;
 }
 
-/* Closes all increments, the last one at the position of the base, which the
- * writer may not have reached yet. False: they do not end there. */
+/* Closes all increments, the last one at the position of the next base, which
+ * the writer may not have reached yet. False: the last one ends elsewhere. */
 static bool
 close_all(int dir_fd, struct manifest *kept, uint64_t position)
 {

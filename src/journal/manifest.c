@@ -11,7 +11,7 @@
  *   increment <number> -                     an open one
  *   checksum <16 hex digits>                 XXH3-64 of all lines before it
  *
- * There may be no increment. Open ones come after closed ones, since the
+ * Increments are optional. Open ones come after closed ones, since the
  * journal writes to one file after the other. A later version keeps the first
  * line's form and the last line, so that it can be distinguished from a damaged
  * file.
@@ -361,9 +361,9 @@ write_file(int dir_fd, const char *text, size_t len)
     return error;
 }
 
-/* Returns whether the next start would accept this text. A server that went on
- * with a manifest that it cannot read would have lost its journal without
- * knowing it. */
+/* Returns 0 if the next start would accept this text, else errno. A server that
+ * went on with a manifest that it cannot read would have lost its journal
+ * without knowing it. */
 static int
 check_text(struct slice text)
 {

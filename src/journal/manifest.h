@@ -2,8 +2,9 @@
  *
  * The journal directory's table of contents: a short text with a checksum,
  * replaced as a whole by rename. The files that it names are the journal; all
- * other files in the directory are rubbish. manifest.c draws it. Functions
- * marked "I/O" do I/O, the others are pure.
+ * other files in the directory are rubbish, except those of journal/kept.h.
+ * manifest.c draws the text. Functions marked "I/O" do I/O, the others are
+ * pure.
  *
  * A journal that is being built or removed has files, no manifest, and the
  * mark: an empty file. The mark is on the disk before the first other file is,
@@ -70,15 +71,15 @@ enum manifest_status manifest_parse(struct slice text,
                                     struct manifest *ret_manifest,
                                     char *ret_reason, size_t reason_size);
 
-/* Reads the manifest of the directory. reason says what is wrong, with offset
- * or line. MANIFEST_IO also without memory. I/O. */
+/* Reads the manifest of the directory. *ret_reason says what is wrong. Returns
+ * MANIFEST_IO also if memory is short. I/O. */
 enum manifest_status manifest_load(int dir_fd, struct manifest *ret_manifest,
                                    char *ret_reason, size_t reason_size);
 
 /* Stores the manifest: temporary name, sync, rename, sync of the directory;
- * then the mark is removed. After a failure either of the two manifests may be
- * there; both are intact. Returns 0 or errno: EINVAL, with nothing touched, if
- * manifest_parse would not accept it. I/O. */
+ * then the mark is removed. After a failure the directory has the old manifest
+ * or the new one, intact. Returns 0 or errno: EINVAL, with nothing touched, if
+ * manifest_parse would not accept the new one. I/O. */
 MUST_CHECK int manifest_store(int dir_fd, const struct manifest *manifest);
 
 /* Makes the mark. It is on the disk when this returns 0; else errno. I/O. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The bytes lie in chunks: full ones, of which the thread takes the oldest, and
- * the one that is being filled. A chunk has parts of groups, each after a head
- * of two figures: its bytes, and whether it is the last of its group. Positions
+ * the one that is being filled. A chunk has parts of groups. Before each part,
+ * a head says how many bytes it has, and whether it ends its group. Positions
  * need not be stored: the spool has every byte of the log since its beginning
  * except the seals, which all have the same length.
  */
@@ -40,7 +40,7 @@ struct spool {
     pthread_t thread;
     void (*poke)(void *ctx);
     void *poke_ctx;
-    pthread_mutex_t mutex; /* a leaf below the journal's; guards what follows */
+    pthread_mutex_t mutex; /* locked inside the journal's; guards the rest */
     pthread_cond_t work, idle;
     bool stop, moving; /* moving: the thread writes a chunk */
     int error;

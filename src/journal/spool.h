@@ -18,13 +18,13 @@
 struct spool;
 
 /* Starts the thread (CHECKed), which sleeps until there is work. poke: called
- * on any thread, also under the journal's mutex, when spool_is_crowded has
- * changed. */
+ * on any thread when spool_is_crowded has changed, under the spool's mutex and
+ * perhaps the journal's: it must not call the spool or the journal. */
 struct spool *spool_new(void (*poke)(void *ctx), void *ctx);
 void spool_free(struct spool *spool); /* NULL is fine */
 
 /* Empties the spool and opens it; its file, if it needs one, is in this
- * directory. The tap may then be set. No tap is set now. */
+ * directory. Call it while no tap is set; the tap may be set afterwards. */
 void spool_open(struct spool *spool, int dir_fd, uint64_t limit_bytes);
 struct journal_tap spool_tap(struct spool *spool);
 

@@ -229,8 +229,8 @@ put_number(char *to, char mark, size_t n)
     return to;
 }
 
-/* Copies a word. Most words are short, and for these two copies of fixed size,
- * which may overlap, cost less than a call of memcpy. */
+/* Copies a word. Most words are short: two copies of fixed size, which may
+ * overlap, then cost less than a call of memcpy. */
 static inline char *
 put_bytes(char *to, const char *from, size_t len)
 {
@@ -296,7 +296,7 @@ put_select(char *to, uint32_t db)
 {
     to = put_text(to, slice_lit("*2\r\n$6\r\nSELECT\r\n"));
     to = put_number(to, '$', count_digits(db));
-    /* The line feed before it takes the place of a mark. */
+    /* The line feed before the number takes the place of its mark. */
     return put_number(to - 1, '\n', db);
 }
 

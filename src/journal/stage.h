@@ -8,7 +8,7 @@
  * usual size (256 KiB), even after larger pieces.
  *
  * A piece is SELECT, then the effects as RESP commands, between MULTI and EXEC
- * if it is a transaction of more than one.
+ * if it is a transaction of more than one effect.
  */
 #pragma once
 
@@ -21,8 +21,8 @@
 
 struct chunk;
 
-/* The effects of one run under the locks. Only stage.c and the journal use the
- * fields. */
+/* The effects of commands that execute under one set of locks. Only stage.c and
+ * the journal use the fields. */
 struct piece {
     struct piece *next;
     struct chunk *chunk;
@@ -30,7 +30,7 @@ struct piece {
                             group is in that database already */
     struct slice body;
     uint32_t db_first, db_last;
-    uint32_t spare; /* bytes left unused in the last chunk */
+    uint32_t spare; /* bytes left unused in the chunk before this one */
     bool last;      /* it is the last piece of its group; set by the journal */
 };
 

@@ -36,7 +36,7 @@ read_first_lines(struct verify_file *files, uint32_t count,
 enum reading { READ_ALL, READ_STOPPED, READ_WRONG };
 
 /* Reads all groups of files[result->file]. READ_STOPPED: visit returned false.
- * READ_WRONG: there is no group at result->offset, or not the next one. */
+ * READ_WRONG: at result->offset there is no group, or not the next one. */
 static enum reading
 read_groups(struct verify_file *file, const struct verify_walk *walk,
             struct verify_result *result)
@@ -125,8 +125,8 @@ survey_behind(const struct verify_file *files, uint32_t count,
 /* Returns whether the damage is refused. No crash leaves an intact group with a
  * wrong sequence where the next group is due, with one exception. After a
  * fault, the log may continue in the file of a rotation that was under way, and
- * the file before it ends early. Then nothing of the missing part was released,
- * unless a seal says so. */
+ * the file before it ends early. Then no position in the missing part was
+ * released, unless the seal of a later group says that it was durable. */
 static bool
 is_refused(const struct verify_file *files, const struct verify_result *result)
 {

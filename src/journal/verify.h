@@ -5,8 +5,8 @@
  * refused: those groups were synced and perhaps acknowledged. After it, the
  * journal is cut there, even if intact groups follow, since pages reach a disk
  * in any order. An intact group with a wrong sequence is refused where the next
- * group should begin: no crash puts it there. Pure functions, which do not
- * trust the bytes.
+ * group should begin: no crash puts it there, except behind a file that a fault
+ * ended early (verify.c). Pure functions, which do not trust the bytes.
  */
 #pragma once
 

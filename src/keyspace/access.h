@@ -33,8 +33,8 @@ struct access_policy {
     bool counts; /* whether uses are counted; else only the time of the last one
                     is kept */
     uint32_t log_factor; /* the higher, the more uses for the same frequency */
-    uint32_t decay_minutes; /* the period without use that costs one; 0: nothing
-                               does */
+    uint32_t decay_minutes; /* the period without use that subtracts one; 0: the
+                               frequency never falls */
 };
 
 /* A keyspace has one. A use is recorded if the masked word of its entry differs
@@ -84,7 +84,7 @@ uint32_t access_idle_s(const struct access *access, const struct entry *entry);
 unsigned access_frequency(const struct access *access,
                           const struct entry *entry);
 
-/* Set the entry's last use to so long ago, and its frequency. */
+/* Set when the entry was last used (idle_s ago), and its frequency. */
 void access_set_idle(const struct access *access, struct entry *entry,
                      uint64_t idle_s);
 void access_set_frequency(struct entry *entry, unsigned frequency);

@@ -15,8 +15,8 @@ enum { KEYSPACE_AHEAD_MAX = 64 };
 /* Fetches the table, the entry and the structs of the filter's layers of each
  * key, at most KEYSPACE_AHEAD_MAX, and sets key.entry: NULL for a missing key;
  * an expired one counts as present. Call it under the locks of all stripes of
- * the keys, and keep these while you use the keys. Commands may change what was
- * looked up: a search for the key then does not rely on it. key.entry itself is
- * valid until the first of these commands. */
+ * the keys, and keep these while you use the keys. Commands may change a table:
+ * keyspace_find() and the like then ignore key.entry and search again. The
+ * caller may use key.entry itself until the first of these commands. */
 void keyspace_look_ahead(const struct keyspace *ks, struct key *keys,
                          size_t count);

@@ -70,9 +70,9 @@ purge_slot(struct keyspace *ks, uint32_t slot)
     }
 }
 
-/* After the last epoch that a key may have, all keys of the slot are dead. Then
- * the epochs begin again, with 1, so that arrival_end sees that there were
- * some. */
+/* When there is no higher epoch, all keys of the slot are dead and are removed.
+ * The epochs then begin again with 1, not with 0: this shows arrival_end that
+ * the database was flushed. */
 void
 arrival_flush(struct keyspace *ks, uint32_t db)
 {
@@ -126,7 +126,7 @@ arrival_forget_pieces(struct keyspace *ks)
     }
 }
 
-/* Adds the entries of a stripe to the counts, which were zero. */
+/* Counts a stripe's entries. False: one is of a later epoch than its slot. */
 static bool
 count_stripe(struct keyspace *ks, unsigned index)
 {

@@ -12,9 +12,9 @@
 
 enum { GENERATIONS = 1 << DB_SLOT_BITS };
 
-/* Notes that names vanished without single removals: a WATCH of a missing name
- * must notice. If the names can come back (SWAPDB), the version must be one
- * that no client has seen. */
+/* Notes that names vanished without a removal of each: a WATCH of a missing
+ * name must notice. If the names can come back (SWAPDB), the version must be
+ * one that no client has seen. */
 static void
 touch_removals(struct keyspace *ks, bool may_return)
 {

@@ -20,6 +20,6 @@ void keyspace_swap_db(struct keyspace *ks, uint32_t a, uint32_t b);
 /* Returns the number of entries in all tables, dead ones included. */
 uint64_t keyspace_entries(const struct keyspace *ks);
 
-/* Moves all tables and heaps into SET, so that only their memory is left to be
- * freed. */
+/* Moves all tables and heaps into SET. The keyspace is then empty; what is left
+ * to do is to free the entries in SET. */
 void keyspace_move_out(struct keyspace *ks, struct reaper_set *set);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Only the table and the heap of expiries have addresses of entries. Candidates
- * of eviction do too, but look the entry up in its table before they use it.
+ * of eviction do too, but evict_find() looks in the table before it uses one.
  */
 #include "keyspace/defrag.h"
 

@@ -84,7 +84,7 @@ entry_bytes(size_t len)
            (len < ENTRY_LONG ? 0 : sizeof(uint32_t));
 }
 
-/* Stores the name of an entry of so many bytes. */
+/* Stores the name in an entry that has entry_bytes(name.len) bytes. */
 static inline void
 entry_set_name(struct entry *entry, struct slice name)
 {

@@ -12,7 +12,7 @@
 
 enum {
     MISSES_MAX = 16, /* stripes without a candidate */
-    STEPS_MAX = 256  /* in search of one that is not empty */
+    STEPS_MAX = 256  /* steps in one stripe until one finds an entry */
 };
 
 static const uint32_t RANK_DEAD = UINT32_MAX;
@@ -72,8 +72,8 @@ consider(struct search *search, const struct entry *entry)
 
 /* ---- one stripe, under its lock ------------------------------------------ */
 
-/* Considers the entries of a range, from a random one on: those that came first
- * are in front. */
+/* Considers the entries of a range, from a random one on, since the entries
+ * that were added first are in front. */
 static void
 sample_range(struct search *search, struct table_range range)
 {

@@ -9,7 +9,7 @@
  *                  may have been removed meanwhile
  *
  * Entries of a flushed database and expired keys are the best candidates under
- * every plan; evict_find removes the former itself.
+ * every plan; evict_find itself removes an entry of a flushed database.
  */
 #pragma once
 

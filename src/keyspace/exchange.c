@@ -16,7 +16,7 @@
 /* Exchanges two atomic values that no other thread writes. */
 #define EXCHANGE(a, b) atomic_store(b, atomic_exchange(a, atomic_load(b)))
 
-/* Continues versions above those of both, since the entries keep theirs. A
+/* Goes on above the versions of both, since the entries keep their versions. A
  * watched missing name counts as changed, since it may have existed in the
  * other keyspace. */
 static void

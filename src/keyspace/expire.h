@@ -16,7 +16,7 @@
 #define EXPIRE_NONE UINT32_MAX
 
 /* Hooks of keyspace_reclaim. They learn which expired keys it removes, and may
- * delay a removal. It calls them on its own thread; each may be NULL. */
+ * delay a removal. They run on the thread that calls it; each may be NULL. */
 struct keyspace_expiry {
     /* Called before a stripe is locked for some removals. False: no removals
      * now. */

@@ -2,7 +2,8 @@
  *
  * The hash slot of a name, as Redis Cluster assigns it: CRC-16 (XMODEM) of the
  * hash tag, modulo 16,384. The tag is what stands between the first `{` and the
- * next `}` behind it; if that is empty or missing, it is the whole name. Pure.
+ * next `}` behind it. If that text is empty or missing, the tag is the whole
+ * name. Pure.
  */
 #pragma once
 

@@ -54,11 +54,11 @@ void keyspace_unlock(struct keyspace *ks, unsigned thread, unsigned stripe);
 struct entry *keyspace_find(const struct keyspace *ks, const struct key *key,
                             uint64_t now_ms);
 
-/* Prefetch what keyspace_find reads, in stages: call each for many keys before
- * the next. The first needs no lock, the others that of the key, shared or
- * exclusive. They never change a result. After the last one, keyspace_find
- * hardly waits for memory, and the caller can prefetch what the entry points
- * to. */
+/* Prefetch what keyspace_find reads first: the key's stripe, then the line of
+ * its table that has the key. Call the first for many keys before the second.
+ * The first needs no lock, the second needs the key's lock, shared or
+ * exclusive. They never change a result. keyspace_look_ahead (ahead.h) fetches
+ * the entries too. */
 void keyspace_prefetch_stripe(const struct keyspace *ks, uint64_t hash);
 void keyspace_prefetch_line(const struct keyspace *ks, const struct key *key);
 
@@ -123,7 +123,7 @@ MUST_CHECK enum err keyspace_set_expiry(struct keyspace *ks,
                                         const struct key *key,
                                         struct entry *entry, uint64_t at_ms);
 
-/* Returns false if the key had no expiry. */
+/* Removes the key's time to live. Returns false if the key had none. */
 bool keyspace_clear_expiry(struct keyspace *ks, const struct key *key,
                            struct entry *entry);
 
@@ -169,9 +169,9 @@ void keyspace_remove_entry(struct keyspace *ks, uint64_t hash,
 /* ---- journal positions --------------------------------------------------- */
 
 /* Return and set the journal's position at the stripe's last change. A reply
- * about a key of this stripe may be sent once that position is released.
- * Reading it needs the stripe's lock, setting it the exclusive lock; setting
- * that of all stripes needs the raised gate. */
+ * about a key of this stripe may be sent once that position is released. Read
+ * it under the stripe's lock, and set it under the exclusive lock. Set that of
+ * all stripes under the raised gate. */
 uint64_t keyspace_position(const struct keyspace *ks, unsigned stripe);
 void keyspace_set_position(struct keyspace *ks, unsigned stripe,
                            uint64_t position);

@@ -59,7 +59,7 @@ struct keyspace {
     atomic_bool keeps_expired;
     bool shared;     /* several threads take locks: walk.h */
     unsigned walks;  /* a bit for each walk under way; under the gate */
-    unsigned shares; /* keyspace_share; loop 0's */
+    unsigned shares; /* calls of keyspace_share that are on; only for loop 0 */
     unsigned shards; /* number of shards in `counts` */
     struct gate *gate;
     struct keyspace_expiry expiry;
@@ -69,7 +69,8 @@ struct keyspace {
     unsigned databases, threads;
     struct stripe_lock_slots lock_slots;
     /* Rarely used. */
-    uint64_t *swaps;    /* how often, by the client's number; under the gate */
+    uint64_t *swaps;    /* how often the database was swapped, by the client's
+                           number; under the gate */
     uint32_t *slot_dbs; /* the client's number, by slot; under the gate */
     uint32_t *epochs; /* how often the database was flushed, by slot; under the
                          gate */

@@ -30,9 +30,9 @@ struct grant {
 };
 
 /* Returns the bytes in use without the changes that wait for the disk or are
- * kept for replicas: they are freed soon, and evicting a key would add one. The
- * queue is read first: bytes written between the two reads then count as free
- * twice, rather than not at all, which would cost a key. */
+ * kept for replicas: evicting a key does not free them, but adds a change. Both
+ * are read before mem_used(): bytes that are freed in between are subtracted
+ * twice. In the other order they would count as used, which may cost a key. */
 static uint64_t
 used_without_queues(void)
 {
@@ -194,7 +194,7 @@ keyspace_env(const struct keyspace_memory *ctx, uint64_t size_limit_bytes)
     };
 }
 
-/* Returns what a number of items counts in sums. */
+/* Returns the number of items as the gauges count it. */
 static int64_t
 counted(uint64_t items)
 {

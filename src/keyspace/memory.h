@@ -24,8 +24,9 @@ struct keyspace_memory {
     bool shares;
 };
 
-/* Returns whether more than this is in use, not counting memory that the reaper
- * is about to free or changes that wait to be written to the journal. */
+/* Returns whether more than this is in use. Does not count memory that the
+ * reaper is about to free, nor changes that wait to be written to the journal
+ * or are kept for replicas. */
 bool keyspace_is_over(uint64_t maxmemory_bytes);
 
 /* Returns the environment of filters that live in a keyspace: memory is
@@ -39,7 +40,8 @@ struct bloom_env keyspace_env(const struct keyspace_memory *ctx,
 #define KEYSPACE_COUNTED_MAX ((uint64_t)1 << 44)
 
 /* Moves the bf_* gauges from the filter's figures before a change to those
- * after it. Call it after adds; insert and remove do it themselves. */
+ * after it. Call it after adds. keyspace_insert() and keyspace_remove() keep
+ * the gauges themselves. */
 void keyspace_account(const struct bloom_info *before,
                       const struct bloom_info *after);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The thread takes the whole queue at once and frees it without the mutex, so
- * what was given first is freed before what comes later, and two counters are
- * enough to wait. A filter's lines go back in pieces (mem_free_lines).
+ * The thread takes the whole queue at once, frees it without the mutex, and
+ * then counts it in `freed`. So a thread that waits compares two counters.
+ * A filter's lines go back in pieces (mem_free_lines).
  */
 #include "keyspace/reaper.h"
 

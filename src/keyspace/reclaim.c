@@ -122,8 +122,8 @@ has_dead(const struct keyspace *ks)
     return atomic_load_explicit(&ks->dead, memory_order_relaxed) > 0;
 }
 
-/* Makes one step of a walk that starts again at the end while dead entries
- * remain: an entry may die at a place that the walk has passed. */
+/* Makes one step of a walk over all stripes, which is repeated while dead
+ * entries remain: one may have died at a place that the walk has passed. */
 static void
 dead_step(struct keyspace *ks, unsigned thread)
 {

@@ -31,7 +31,7 @@ redo_put_deletion(struct deletable_done done, char ret_place[REDO_PLACE_MAX])
     return len + num_format_u64(done.cleared, ret_place + len);
 }
 
-/* Parses a number that is no DELETABLE_NEW. */
+/* Parses a number below DELETABLE_NEW. */
 static bool
 parse_number(struct slice text, uint16_t *ret_number)
 {

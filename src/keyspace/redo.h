@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Executes what the log says of a deletable filter: a replay on the filter
- * itself, a loader on its copy (keyspace/arrival.h). The words are PLACED, and
- * then for each item its place and the item:
+ * Executes what the log says of a deletable filter. A replay does so on the
+ * filter itself, a loader on its copy (keyspace/arrival.h). The words are
+ * PLACED, and then for each item its place and the item:
  *
  *   +    added as a new one
  *   n    its bits were marked again in layer n
  *   n:c  its deletion cleared c bits in layer n
  *
- * Nothing is looked up again, since the lines of a copy may be further than its
+ * Nothing is looked up again, since the lines of a copy may be newer than its
  * counts (core/deletable.h).
  */
 #pragma once

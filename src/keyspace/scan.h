@@ -43,10 +43,10 @@ bool keyspace_each(const struct keyspace *ks, keyspace_each_fn visit,
 
 enum { SCAN_SLICE = 32 }; /* steps or removals under one lock */
 
-/* Visits the live keys of all databases, expired ones too, in some steps of a
- * stripe: at most SCAN_SLICE, and none after the one in which visit returned
- * false. Returns the next cursor in the stripe, as keyspace_scan does, or 0 at
- * the stripe's end. Call it under the stripe's lock. */
+/* Visits the keys of all databases, expired ones too, but not those that a
+ * flush has removed, in some steps of a stripe: at most SCAN_SLICE, and none
+ * after the one in which visit returned false. Returns the next cursor in the
+ * stripe, or 0 at the stripe's end. Call it under the stripe's lock. */
 typedef bool (*scan_visit_fn)(void *ctx, struct entry *entry,
                               uint64_t expires_at_ms);
 uint64_t scan_slice_all(struct keyspace *ks, unsigned stripe, uint64_t cursor,

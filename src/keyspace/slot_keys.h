@@ -25,7 +25,7 @@ uint64_t slot_keys_scan(struct keyspace *ks, unsigned thread,
                         const struct slot_set *set, uint64_t cursor,
                         slot_keys_fn visit, void *ctx);
 
-/* Which keys of a slot are meant: the live ones of a database. */
+/* Names some keys: those of a slot and a database that have not expired. */
 struct slot_keys {
     uint32_t slot, db;
     uint64_t now_ms;
@@ -36,9 +36,9 @@ uint64_t slot_keys_count(struct keyspace *ks, unsigned thread,
                          const struct slot_keys *keys, uint64_t cursor,
                          uint64_t *ret_count);
 
-/* Appends the names of these keys in a slice. When the list has `most` names,
- * it ends and returns 0, too. Without memory, names->list.failed is set. A name
- * may come twice while the table changes. */
+/* Appends the names of these keys in a slice. Returns 0 also when the list has
+ * `most` names, or without memory: then names->list.failed is set. A name may
+ * come twice while the table changes. */
 struct slot_names {
     struct buf list; /* read it with buf_next_item() */
     size_t count, most;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The kernel's page map says of each page whether this process alone has it:
- * that leaves out the page of zeros, which reads of untouched memory map.
+ * The kernel's page map says of each page whether this process alone has it.
+ * Untouched memory that was only read shares the page of zeros: not in use.
  *
- * A mapping is dense early, when a quarter of its pages is in use: an item of
- * a classic Bloom filter has its 7 bits in 7 places, so that as many items fill
- * 87 % of its pages. A page fault costs more than collapsing an untouched page.
+ * A mapping is dense early, when a quarter of its pages is in use. A classic
+ * Bloom filter, whose items have 7 bits in 7 places, would then use 87 % of its
+ * pages. A page fault costs more than collapsing an untouched page.
  *
  * The table of mappings is an open hash of their addresses. The mutex is held
  * for moments; while the thread advises the kernel about a mapping, which may
@@ -36,7 +36,7 @@ enum {
     PAGE = 4096,
     PAGES_IN_HUGE = HUGE_PAGE_BYTES / PAGE,
     TURN_MS = 25,
-    TURN_HUGE = 128,  /* 2 MiB each: what one turn may count */
+    TURN_HUGE = 128,  /* huge pages (2 MiB) in which one turn counts pages */
     TURN_FAULTS = 64, /* page faults after which mappings are counted again */
     DENSE_PART = 4,   /* dense: one of so many pages is in use */
     PAUSE_MOST_MS = 1,
@@ -178,8 +178,8 @@ sparse_count(void)
 
 /* ---- the thread ---------------------------------------------------------- */
 
-/* Counts the pages in use, as far as it matters. The mapping may go meanwhile:
- * then the count means nothing, and nobody acts on it. */
+/* Returns whether enough pages are in use. The mapping may go meanwhile: then
+ * the result means nothing. advise() looks whether it is still watched. */
 static bool
 is_dense(const char *ptr, size_t bytes)
 {
@@ -227,7 +227,7 @@ advise(char *ptr, size_t at, size_t bytes, int advice)
     return is_there;
 }
 
-/* Sleeps for as long as has passed since a time. */
+/* Sleeps as long as it is since SINCE_NS, at most PAUSE_MOST_MS. */
 static void
 pause_since(uint64_t since_ns)
 {
@@ -238,8 +238,8 @@ pause_since(uint64_t since_ns)
     (void)nanosleep(&time, NULL);
 }
 
-/* Gives a dense mapping huge pages. Between two of them it lets others have
- * their turn at the process's memory. */
+/* Gives a dense mapping huge pages. It sleeps between two of them, so that
+ * other threads can map and unmap memory. */
 static void
 make_huge(char *ptr, size_t bytes)
 {

@@ -146,7 +146,7 @@ release_exclusive(struct stripe_lock *lock)
     }
 }
 
-/* ---- a calm one ---------------------------------------------------------- */
+/* ---- a calm lock --------------------------------------------------------- */
 
 static bool
 is_calm(const struct stripe_lock *lock)

@@ -22,7 +22,7 @@
 enum {
     BUCKETS_MIN = 2,
     BUCKETS_MAX = 1 << 16,
-    STEPS = 2, /* at most in a call; more than one after memory was short */
+    STEPS = 2, /* most splits or joins in a call; 1 unless memory was short */
     EXPECT_SPARE = 16, /* room for one entry more per so many */
     ENTRIES_SHIFT = 48
 };
@@ -95,7 +95,7 @@ is_full(uint64_t bucket)
     return entries_of(bucket) >= table_line_count(bucket) * TABLE_SLOTS;
 }
 
-/* Makes a bucket without entries, 0 if ENTRIES is 0. False without memory. */
+/* Makes a bucket without entries, 0 if LINES is 0. False without memory. */
 static bool
 make_bucket(unsigned lines, uint64_t *ret_bucket)
 {
@@ -140,8 +140,8 @@ put_slot(uint64_t *bucket, uint64_t slot)
     }
 }
 
-/* Moves the entries of a bucket to two others, which may be the same, by a bit
- * of their places, and frees it. */
+/* Moves the entries of FROM to two buckets, which may be the same, by a bit of
+ * their places. Frees FROM. */
 static void
 distribute(uint64_t from, uint64_t bit, uint64_t *clear, uint64_t *set)
 {
@@ -213,8 +213,8 @@ distance(uint64_t bucket, unsigned from, unsigned to)
     return to >= from ? to - from : to + table_line_count(bucket) - from;
 }
 
-/* Returns the first slot behind this line whose entry passed it, or NULL. Sets
- * its line. */
+/* Returns the first slot behind the line GAP whose entry passed GAP, or NULL.
+ * *ret_line is the line of that slot. */
 static uint64_t *
 first_passed(uint64_t bucket, unsigned gap, unsigned *ret_line)
 {
@@ -372,7 +372,7 @@ is_sparse(const struct table *table)
            table->count / (TABLE_TARGET / 2) < table->used;
 }
 
-/* Shrinks a bucket when a third of its memory would be enough. */
+/* Shrinks a bucket that is too large even for half as many entries more. */
 static void
 shrink(uint64_t *bucket)
 {

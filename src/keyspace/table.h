@@ -48,8 +48,8 @@ enum {
 #define TABLE_PASSED  ((uint64_t)1 << TABLE_PLACE_BITS)
 #define TABLE_ADDRESS (~(TABLE_PASSED | TABLE_PLACE)) /* in a slot */
 
-/* A word of `buckets` is | 16 bits: entries | address of the lines | 6 bits:
- * lines |, and 0 without entries. */
+/* A word of `buckets` is | 16 bits: number of entries | address of the lines |
+ * 6 bits: number of lines |, and 0 without lines. */
 struct table {
     uint64_t *buckets; /* NULL before the first insert */
     uint32_t used;     /* buckets */
@@ -91,8 +91,8 @@ table_home(uint64_t bucket, uint64_t place)
     return (unsigned)((place >> (TABLE_PLACE_BITS - 8)) * (bucket & 63) >> 8);
 }
 
-/* Returns the slot of a line whose bit says that entries with such places
- * passed the line. */
+/* Returns the index of the slot whose bit `passed` says whether entries with
+ * such places passed the line. */
 static inline unsigned
 table_passed(uint64_t place)
 {
@@ -211,9 +211,10 @@ uint64_t table_hash(const struct entry *entry);
 /* ---- changes: they invalidate ranges (below) ----------------------------- */
 
 /* Adds an entry, whose address is a multiple of 16, as the allocator's are.
- * Returns false, without the entry, if its bucket is full and there is no
- * memory for a larger one or for splits, or the table has the most buckets that
- * it may have. A table without memory to grow fills its buckets instead. */
+ * Returns false, and adds nothing, if the entry's bucket is full and there is
+ * no memory for a larger one or for splits, or the table has the most buckets
+ * that it may have. A table without memory to grow fills its buckets instead.
+ */
 MUST_CHECK bool table_insert(struct table *table, uint64_t place,
                              struct entry *entry);
 
@@ -243,7 +244,7 @@ void table_fini(struct table *table);
 /* Some entries of one bucket. */
 struct table_range {
     const uint64_t *slot, *end;
-    uint64_t place, mask; /* of the entries */
+    uint64_t place, mask; /* its entries have the bits `mask` of `place` */
 };
 
 /* Returns the entries at this cursor, about eight, and the cursor behind them,
@@ -251,7 +252,7 @@ struct table_range {
 struct table_range table_step(const struct table *table, uint64_t cursor,
                               uint64_t *ret_next);
 
-/* Returns all entries of bucket 0 to used - 1. */
+/* Returns all entries of one bucket, which is below `used`. */
 struct table_range table_whole_bucket(const struct table *table,
                                       uint32_t bucket);
 

@@ -17,9 +17,9 @@
  *   own, and an effect is executed on a line only if its piece is older.
  * - A filter that vanishes between two pieces is `gone`: the log says why.
  * - What changes or moves a whole filter cannot be executed again on a copy
- *   that may be further: RENAME, MOVE, COPY, RESET and MERGE call
- *   keyspace_walk_again for their target. The walk copies that again, and of
- *   two items of a name the later one counts.
+ *   that may be newer: RENAME, MOVE, COPY, RESET and MERGE call
+ *   keyspace_walk_again for their target. The walk copies this key again, and
+ *   of two items of a name the later one counts.
  * - FLUSHALL, FLUSHDB and SWAPDB act on databases, not on names. So an item
  *   names its slot (the number that clients used for the database when the walk
  *   began) and the slot's epoch: how often it was flushed since. A name that
@@ -56,8 +56,8 @@ struct walk_sink {
     /* The last item is incomplete: its filter was removed or moved meanwhile.
      */
     int (*gone)(void *ctx, const struct walk_item *item);
-    /* The positions of the pieces of the last item, if it is deletable, behind
-     * its lines. The pieces of a layer have collision_piece_bytes(most). */
+    /* The positions of the pieces of the last item, if it is deletable. Called
+     * after its lines. A piece has collision_piece_bytes(layer, most) bytes. */
     int (*pieces)(void *ctx, size_t most, const uint64_t *positions,
                   size_t count);
     /* When it is set, the walk ends with ECANCELED, even if the gate stays
@@ -90,8 +90,8 @@ unsigned walk_thread(const struct walk *walk);
 
 /* Copies all keys, expired ones too. thread: walk_thread for a thread beside
  * the loops, or the index of the calling loop, which may have raised the gate:
- * then nothing changes, and no lock is taken. Returns 0, the sink's result, or
- * ENOMEM. */
+ * then nothing changes, and no lock is taken. Returns 0, the sink's result,
+ * ENOMEM, or ECANCELED (walk_sink.stop). */
 int walk_run(struct walk *walk, unsigned thread, const struct walk_sink *sink);
 
 /* Copies the keys that keyspace_walk_again has marked meanwhile, in one round:

@@ -33,8 +33,8 @@ struct noted {
 
 struct walk {
     struct keyspace *ks;
-    unsigned number; /* of the walks under way */
-    uint64_t begin;  /* position */
+    unsigned number; /* index of this walk, below GATE_WALKERS */
+    uint64_t begin;  /* the position at which it began */
     const struct walk_part *part;
     uint16_t *numbers; /* databases by slot, at the begin */
     uint32_t *epochs;  /* epochs by slot, at the begin */
@@ -67,7 +67,7 @@ bool walk_begin_hold(struct walk *walk, unsigned stripe, bool exclusive,
                      struct walk_hold *ret_hold);
 void walk_end_hold(struct walk *walk, const struct walk_hold *hold);
 
-/* Returns the position up to which what the hold copies includes the log. */
+/* Returns the position up to which the copies of this hold include the log. */
 uint64_t walk_hold_position(const struct walk *walk);
 
 /* Describes an entry, all but its form. Call it in a hold. */

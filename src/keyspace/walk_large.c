@@ -108,7 +108,7 @@ note_piece(struct walk *walk)
     }
 }
 
-/* Fetches what the next hold will copy, outside of it. */
+/* Fetches what the next hold will copy, before it begins. */
 static void
 prefetch_lines(const char *lines, size_t len)
 {

@@ -13,7 +13,7 @@ enum meaning {
     TOUCHES,    /* changes a key of any type */
     DELETES,    /* deletes keys */
     OVERWRITES, /* may replace a filter by another value */
-    STORES,     /* as CHANGES, of the key behind the last word STORE */
+    STORES,     /* as OVERWRITES, of the key behind the last word STORE */
     RENAMES,
     COPIES,
     MOVES,
@@ -28,8 +28,8 @@ enum meaning {
     IGNORED  /* is neither applied nor counted */
 };
 
-/* Keys are words first, first + step, ... to the last. With STORES, options
- * begin at the word first. */
+/* Keys are the words first, first + step, ... to the last; with step 0 only the
+ * word first. With STORES, options begin at the word first. */
 static const struct row {
     const char *name;
     enum meaning meaning;
@@ -153,8 +153,8 @@ is_ours(const struct load_apply *apply, struct slice key)
     return load_target_key(apply->target, apply->db, key) == LOAD_KEY_OURS;
 }
 
-/* Deletes a key that we brought; others stay. What else is known of a key that
- * the source deletes holds for the server, so it stays too. */
+/* Deletes a key that we brought; others stay. A key that is spared or lost
+ * (load_target.h) remains so, although the source has deleted its own. */
 static bool
 delete_ours(struct load_apply *apply, struct slice key)
 {
@@ -373,8 +373,8 @@ read_db(struct load_apply *apply, struct slice word, uint64_t *ret_db)
     return false;
 }
 
-/* Names a key that comes from a database that --db leaves out, where nobody
- * knows whether it is a filter. */
+/* Complains of a key that comes from a database that --db leaves out: the tool
+ * does not know whether it is a filter. */
 static void
 note_arrival(struct load_apply *apply, struct slice key, uint64_t db)
 {

@@ -45,5 +45,6 @@ bool load_apply_end(struct load_apply *apply);
 /* Prints what was applied and skipped. */
 void load_apply_report(const struct load_apply *apply);
 
-/* Prints what an RDB has besides filters. */
+/* Prints which product wrote an RDB, whether its checksum holds, and how many
+ * filters and other values it has. */
 void load_rdb_report(const struct rdb_result *result);

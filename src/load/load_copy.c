@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * SCAN finds the filters; DUMP gives each as it is at one moment. A filter that
- * is too long for that, or a server that has no DUMP, gives pieces by SCANDUMP.
- * They are gathered at the server under a temporary name; when the filter is
- * complete, it gets its own name. If the source changes the filter meanwhile,
- * the pieces may not fit together: then they are fetched once more.
+ * SCAN finds the filters; DUMP gives each as it is at one moment. If a filter
+ * is too long for that, or the source has no DUMP, SCANDUMP gives its pieces.
+ * The target gathers them under a temporary name; when the filter is complete,
+ * it gets its own name. If the source changes the filter meanwhile, the pieces
+ * may not fit together: then they are fetched once more.
  */
 #include "load/load_copy.h"
 
@@ -123,9 +123,9 @@ refuse_pieces(struct copying *copying, struct slice key, struct slice error)
                        resp_shown(error), error.data);
 }
 
-/* Loads the pieces under the temporary name. Sets *ret_whole: they belong
- * together. An error of the source leaves it false and sets *ret_over, and so
- * does a server that refuses the header, because it would refuse every piece.
+/* Loads the pieces under the temporary name. *ret_whole: they belong together.
+ * *ret_over: there is nothing to repeat, since the source has replied with an
+ * error, or the server has refused the header and would refuse every piece.
  */
 static bool
 gather(struct copying *copying, struct slice key, bool *ret_whole,
@@ -299,7 +299,7 @@ copy_long(struct copying *copying, struct slice key)
 /* ---- one SCAN ------------------------------------------------------------ */
 
 /* Leaves the names out that came before (SCAN may repeat a name, and a Bloomery
- * calls its filters by both types), and those that --existing skip spares. */
+ * lists filters under both types), and those that --existing skip spares. */
 static bool
 spare(struct copying *copying, struct buf *names)
 {
@@ -369,8 +369,8 @@ size_at(const struct copying *copying, size_t index)
     return bytes;
 }
 
-/* Asks for some filters by DUMP, behind *at and *index, which move. Returns how
- * many. */
+/* Asks for the dumps of some filters, from *at and *index on, and moves these
+ * behind them. Returns how many filters. */
 static size_t
 ask_dumps(struct copying *copying, size_t *at, size_t *index)
 {
@@ -404,8 +404,8 @@ drop_replies(struct copying *copying, size_t count)
     return true;
 }
 
-/* Copies some filters by DUMP, and moves *at and *index behind them; if the
- * source has no DUMP, not behind those that are left. */
+/* Copies some filters by DUMP, and moves *at and *index behind them. If the
+ * source has no DUMP, these stay at the first filter that is not copied. */
 static bool
 copy_window(struct copying *copying, size_t *at, size_t *index)
 {

@@ -24,7 +24,8 @@ struct load_rule {
 bool load_create_begin(struct load *load, struct load_rule *ret_rule);
 
 /* Learns from the name and version of a source, "redis 7.0.15" or "8.0",
- * whether it caps rates; nothing from an empty name, or if that is known. */
+ * whether it caps rates. Does nothing if the name is empty, or this is known.
+ */
 void load_create_version(struct load_rule *rule, struct slice product);
 
 /* Asks a server for its version and its defaults. What it does not tell is not

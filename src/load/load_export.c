@@ -5,7 +5,7 @@
  * belong together. Files of a server are loaded whole (check_world.h). Of each
  * filter the new file has
  *
- *   SELECT <database>                    before the first of a database
+ *   SELECT <database>                    before the first one of a database
  *   BF.LOADCHUNK <key> <iterator> <bytes>   several, the header first
  *   or BF.LOAD <key> <payload>              for valkey-bloom
  *   or RESTORE <key> 0 <payload>            for a filter that ages
@@ -333,7 +333,7 @@ fetch_header(struct exporting *exporting, struct slice key, struct buf *header,
                       slice_lit(""));
 }
 
-/* Fetches all bits of a filter, and then compares the header. */
+/* Fetches all bits of a filter, and then its header once more to compare it. */
 static enum fetched
 fetch_bits(struct exporting *exporting, struct slice key,
            const struct buf *header, struct bloom *bloom)
@@ -582,7 +582,7 @@ export_files(struct exporting *exporting)
     check_world_free(world);
 }
 
-/* Returns whether it is a file or a directory: sockets are servers. */
+/* Returns whether the source is a file or a directory: sockets are servers. */
 static bool
 is_on_disk(const char *address)
 {

@@ -160,7 +160,8 @@ read_rdb(struct loading *loading, struct file *file, struct slice first,
 
 /* ---- AOF ----------------------------------------------------------------- */
 
-/* Says if the file ends within a command or a transaction. */
+/* Complains if the file ends within a command or a transaction. False: it is
+ * not the last file. */
 static bool
 check_end(struct loading *loading, const struct file *file,
           const struct load_stream *stream)

@@ -8,6 +8,6 @@
 
 void load_rdb(struct load *load, const char *path);
 
-/* Loads an AOF. The path is an AOF, with or without an RDB in front, or a
- * directory of Redis 7 with a manifest. */
+/* Loads an AOF. The path is an AOF, with or without an RDB in front, "-" for
+ * standard input, a directory of Redis 7 with a manifest, or that manifest. */
 void load_aof(struct load *load, const char *path);

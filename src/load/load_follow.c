@@ -233,8 +233,8 @@ shake(struct following *following, bool *ret_full, uint64_t *ret_offset)
     if (!take_line(following, line)) { /* an old source refuses; no matter */
         return false;
     }
-    /* Without it, Valkey 9 writes an RDB for older replicas, and breaks it off
-     * at a value that they do not know. */
+    /* If it hears no version, Valkey 9 writes an RDB for older replicas, and
+     * breaks it off at a value that they do not know. */
     say_words(following, version, 3);
     if (!take_line(following, line)) {
         return false;
@@ -461,8 +461,8 @@ await_offset(struct following *following)
     return true;
 }
 
-/* After a signal: asks how far the source is, and ends there; or, if it does
- * not tell, behind what has arrived. */
+/* Sets the goal after a signal: the source's present offset or, if the source
+ * does not tell it, the end of the bytes that have arrived. */
 static bool
 set_goal(struct following *following)
 {
@@ -582,7 +582,7 @@ follow_once(struct following *following)
     return follow_stream(following);
 }
 
-/* Connects, again and again for --timeout. */
+/* Connects. AGAIN: repeats this for --timeout, unless a signal comes. */
 static bool
 connect_source(struct following *following, bool again)
 {

@@ -27,7 +27,7 @@ enum {
     WINDOW = 16, /* batches without a reply on one connection */
     PUSH_BYTES = 32 * 1024,
     WHY_MAX = 128,
-    PIPE_BYTES = 64 * 1024 * 1024 /* of a pipe, read to count its items */
+    PIPE_BYTES = 64 * 1024 * 1024 /* a longer pipe needs --capacity */
 };
 
 /* One input file. */

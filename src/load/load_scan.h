@@ -23,8 +23,8 @@ struct load_scan {
 bool load_scan_open(struct load *load, struct load_scan *ret_scan);
 void load_scan_close(struct load_scan *scan);
 
-/* Calls visit with some names at a time, for --db or all databases, until it
- * returns false. It may change scan->names. */
+/* Calls visit for some names at a time, which are in scan->names, of --db or of
+ * all databases, until visit returns false. visit may change scan->names. */
 bool load_scan_all(struct load_scan *scan, bool (*visit)(void *ctx), void *ctx);
 
 /* Prints an unexpected reply of the source, and returns false. */

@@ -52,7 +52,7 @@ ask_secret(struct load_link *link, const char *what, struct slice *ret_text)
     return true;
 }
 
-/* Introduces the tool as a Bloomery, which is what gets secrets. */
+/* Introduces the tool as a Bloomery, since only a Bloomery gets secrets. */
 static bool
 introduce(struct load_link *link)
 {
@@ -71,7 +71,7 @@ introduce(struct load_link *link)
     return true;
 }
 
-/* Reads all fingerprints: pages of 16 digits each, with blanks between them. */
+/* Reads all fingerprints, in pages: 16 digits for each, and blanks between. */
 static bool
 list(struct load_link *link, uint64_t fingerprints[LISTED_MAX],
      size_t *ret_count)
@@ -191,8 +191,8 @@ gather_from_dir(struct copying *copying)
     return !copying->failed;
 }
 
-/* Gives what was written to the owner of the directory: its server runs as that
- * user, and may not read secrets of root. */
+/* Makes the owner of the directory the owner of the new files: the server runs
+ * as that user, and may not read secrets of root. */
 static int
 give_away(int dir_fd, const uint64_t *fingerprints, size_t count)
 {
@@ -221,8 +221,8 @@ give_away(int dir_fd, const uint64_t *fingerprints, size_t count)
     return error;
 }
 
-/* Writes the secrets that the directory did not have; they follow those that it
- * had. */
+/* Writes the secrets with these fingerprints, which the directory does not have
+ * yet. */
 static int
 write_from(int dir_fd, const uint64_t *fingerprints, size_t count)
 {

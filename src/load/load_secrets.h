@@ -14,5 +14,5 @@
 void load_secrets(struct load *load, const char *dir);
 
 /* Prints, once, what to do, if a server's error says that it lacks a secret,
- * and load->from has that secret. */
+ * and load->from names a source, from which it can be copied. */
 void load_secrets_hint(struct load *load, struct slice error);

@@ -58,7 +58,7 @@ bool load_target_forget(struct load_target *target, uint64_t db,
 /* The functions below return false if the tool must stop; the reason was
  * printed. */
 
-/* Restores a filter as --existing says. `payload` is in two parts. */
+/* Restores a filter as --existing says. The payload is VALUE, then FOOTER. */
 bool load_target_restore(struct load_target *target, uint64_t db,
                          struct slice key, uint64_t expires_at_ms,
                          struct slice value, struct slice footer);
@@ -74,8 +74,8 @@ uint64_t load_target_put_off(struct load_target *target, uint64_t at_ms);
 bool load_target_on_filter(void *ctx, const struct rdb_filter *filter);
 
 /* Prepares for a command that may create the key: asks whether the server has
- * it, if nobody knows. With --existing replace it deletes the key instead.
- * *ret_go says whether the command may be sent. It may not if --db leaves its
+ * it, unless this is known. With --existing replace it deletes the key instead.
+ * *ret_go says whether the command may be sent. It may not if --db leaves the
  * database out. */
 bool load_target_claim(struct load_target *target, uint64_t db,
                        struct slice key, bool *ret_go);
@@ -119,7 +119,7 @@ bool load_target_delete_old(struct load_target *target);
 /* Prints what became of the filters. */
 void load_target_report(const struct load_target *target);
 
-/* Prints a refusal about a key, unless there were many. */
+/* Prints a refusal about a key, unless many were printed. */
 __attribute__((format(printf, 4, 5))) void
 load_target_refuse(struct load_target *target, uint64_t db, struct slice key,
                    const char *format, ...);

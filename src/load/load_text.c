@@ -67,7 +67,7 @@ load_text_begin(struct load *load, struct load_text *ret_text)
     return true;
 }
 
-/* Makes space for the next bytes. False: printed. */
+/* Makes space for the next bytes. False: the reason was printed. */
 static bool
 reserve(struct load *load, const char *path, struct buf *buf)
 {

@@ -32,7 +32,7 @@ bool load_text_read(struct load_text *text, const char *path, int fd,
                     struct slice before, load_item_fn *visit, void *ctx);
 
 /* Reads once into the buffer, which grows; an fd of -1 has no bytes. Returns
- * false at the end; and after a failure, which was printed, and sets
+ * false at the end, and after a failure. It prints a failure and sets
  * *ret_failed. */
 bool load_text_fill(struct load *load, const char *path, int fd,
                     struct buf *buf, bool *ret_failed);

@@ -40,15 +40,18 @@ struct local_copy {
 
     /* The copy that answers. Without a filter it says that the key is missing.
      */
-    bool has_copy, intact; /* nothing but adds and deletions was told since */
+    bool has_copy, intact; /* intact: only adds and deletions were told since
+                              its load began */
     struct bloom *bloom;
     uint64_t incarnation, deadline_ms;
     uint64_t server_ms; /* the server's clock at the last answer that was for
                            this copy: an ageing one goes by it */
-    uint64_t deleted, deleted_ms; /* since it was loaded, and when first */
+    uint64_t deleted, deleted_ms; /* items deleted since its load began, and
+                                     when the first was told */
 
     /* The question on its way. */
-    bool asks, asks_check; /* and whether it was sent after a load */
+    bool asks, asks_check; /* asks_check: it was sent after a load's last piece
+                            */
     uint64_t asked_ms, next_ask_ms;
 
     /* The load. */
@@ -219,7 +222,7 @@ add_item(const struct local_copy *copy, struct bloom *bloom,
                : bloom_add(bloom, copy->options.env, item->hash, &added);
 }
 
-/* Takes what was told of items into the copy, and into a load. */
+/* Adds the told items to the copy, and keeps them for a load. */
 static void
 on_add(struct local_copy *copy, struct slice pairs, uint64_t ms,
        uint64_t now_ms)
@@ -369,7 +372,7 @@ look_at_load(struct local_copy *copy, uint64_t now_ms)
     copy->next_ask_ms = now_ms;
 }
 
-/* Takes the bytes of a piece, or the header. False: they are none. */
+/* Takes the bytes of a piece, or the header. False: they are neither. */
 static bool
 take_bytes(struct local_copy *copy, int64_t iterator, struct slice bytes)
 {
@@ -399,7 +402,8 @@ take_bytes(struct local_copy *copy, int64_t iterator, struct slice bytes)
     return true;
 }
 
-/* Takes a reply to BF.SCANDUMP. False: it is none. */
+/* Takes a reply to BF.SCANDUMP; a bad one ends the load. False: nothing was
+ * asked. */
 static bool
 take_reply(struct local_copy *copy, struct slice value, uint64_t now_ms)
 {
@@ -620,7 +624,7 @@ local_copy_contains(const struct local_copy *copy, struct slice item,
     if (!copy->has_copy) {
         return LOCAL_UNKNOWN;
     }
-    /* An ageing copy knows the server's clock only: its own may be ahead. */
+    /* An ageing copy goes by the server's clock: ours may be ahead. */
     if (bloom != NULL &&
         bloom_contains_at(bloom, bloom_hash(bloom, item.data, item.len),
                           copy->server_ms)) {

@@ -22,10 +22,10 @@
  *     The time when it came proves nothing: it may have lain in a buffer.
  *   - After `changed`, `gone` or a cut, answers do not move the deadline of the
  *     copy: it still answers, but absent is unknown from the deadline on.
- *   - A load counts only if an answer to a question that was sent after its
- *     last piece came names the same incarnation, and nothing but adds and
- *     deletions was told in between. Items that were told meanwhile are added
- *     to it.
+ *   - A load counts only if the copy asks once more after the last piece has
+ *     come, the answer names the same incarnation, and nothing but adds and
+ *     deletions was told before it. Items that were told since the load began
+ *     are added to it.
  *   - A frame that is not understood is taken for `changed`.
  *
  * A deletion does not break the promise, which is about absent items only: the

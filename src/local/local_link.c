@@ -302,7 +302,8 @@ ask_role(struct local_link *link)
     return link->role_asked;
 }
 
-/* Reads the answer to ROLE. False: the server is a replica, or does not say. */
+/* Reads the reply to the HELLO of ask_role(). False: the server is a replica,
+ * or refuses it. */
 static bool
 hear_role(struct local_link *link, struct slice value)
 {
@@ -370,8 +371,8 @@ say(struct local_link *link, struct pollfd *ret_poll)
     return next_ms < silent_ms ? next_ms : silent_ms;
 }
 
-/* Leaves the server when a Sentinel names another one. Returns whether it waits
- * for the first answer. */
+/* Leaves the server when a Sentinel names another one. Returns whether the link
+ * waits for the first answer of a Sentinel. */
 static bool
 heed_sentinel(struct local_link *link)
 {

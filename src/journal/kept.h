@@ -2,9 +2,10 @@
  *
  * Kept increments: the manifest does not name them any more, but a merge on
  * heal may need them, so a rewrite leaves them in the journal's directory. The
- * file "kept" names them. It has the format of a manifest without a base: its
- * position is where the first of them begins, and all are closed. They are
- * valid only while the last one ends at the position of the manifest's base.
+ * file "kept" names them. It has the format of a manifest, but its base does
+ * not count: its position is where the first increment begins, and all are
+ * closed. They are valid only while the last one ends at the position of the
+ * manifest's base.
  * Functions marked "I/O" do I/O, the others are pure.
  */
 #pragma once

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The kernel's page map says of each page whether this process alone has it.
- * Untouched memory that was only read shares the page of zeros: not in use.
+ * Memory that was only read shares the page of zeros, and does not count.
  *
  * A mapping is dense early, when a quarter of its pages is in use. A classic
  * Bloom filter, whose items have 7 bits in 7 places, would then use 87 % of its

@@ -2,9 +2,9 @@
  *
  * A walk copies every filter while commands go on. One thread beside the loops
  * makes it, in many short holds: a hold is a section of the gate with one
- * stripe locked, and copies at most WALK_HOLD_BYTES (walk_internal.h) of lines.
- * No pointer lives from one hold to the next. A copy is exact together with the
- * log:
+ * stripe locked, and copies about WALK_HOLD_BYTES of lines (walk_internal.h).
+ * No hold follows a pointer from an earlier one. A copy is exact together with
+ * the log:
  *
  * - An item has the position P up to which the log's effects on its stripe are
  *   in it. Everything that changed the filter later has a higher position.

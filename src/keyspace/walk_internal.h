@@ -36,8 +36,8 @@ struct walk {
     unsigned number; /* index of this walk, below GATE_WALKERS */
     uint64_t begin;  /* the position at which it began */
     const struct walk_part *part;
-    uint16_t *numbers; /* databases by slot, at the begin */
-    uint32_t *epochs;  /* epochs by slot, at the begin */
+    uint16_t *numbers; /* databases by slot, at walk_begin */
+    uint32_t *epochs;  /* epochs by slot, at walk_begin */
     _Atomic uint64_t holds, rounds;
     /* The walk's thread: */
     unsigned thread;

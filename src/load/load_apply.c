@@ -309,8 +309,9 @@ overwrite(struct load_apply *apply, const struct command *command)
     return ok;
 }
 
-/* Executes a command with STORE. As in Redis, the last STORE counts; the value
- * of another option may be any word. */
+/* Skips a command with STORE, but deletes a key of ours that it overwrites. As
+ * in Redis, the last STORE counts; the value of another option may be any word.
+ */
 static bool
 store(struct load_apply *apply, const struct command *command)
 {

@@ -62,7 +62,8 @@ fail_path(struct exporting *exporting)
     return false;
 }
 
-/* A file that exists is kept, but a pipe may be written to. */
+/* Opens the output: a new file, or one that exists and is no regular file, such
+ * as a pipe or the link /dev/stdout. */
 static bool
 open_file(struct exporting *exporting)
 {

@@ -202,8 +202,8 @@ read_commands(struct loading *loading, struct file *file, struct slice bytes)
     return ok;
 }
 
-/* Reads the first bytes, which may be fewer only at the end of the file: a pipe
- * may hand out one at a time. */
+/* Reads RDB_MARK_BYTES bytes, or fewer if the file ends before: a pipe may hand
+ * out one at a time. */
 static bool
 read_start(struct file *file, struct slice *ret_bytes)
 {

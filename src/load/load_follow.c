@@ -3,7 +3,7 @@
  * The handshake, what follows it, and who says what:
  *
  *   REPLCONF capa eof capa psync2       +OK
- *   REPLCONF version <Valkey's>         +OK, or an error of others
+ *   REPLCONF version <Valkey's>         +OK, or an error, which does no harm
  *   PSYNC ? -1                          +FULLRESYNC <history> <offset>
  *                                       LF as long as the RDB is being made
  *                                       $<bytes> CRLF <RDB>, or
@@ -164,7 +164,7 @@ take_line(struct following *following, char *ret_line)
     }
 }
 
-/* Sends words to the source whose reply comes as a line, or never. */
+/* Sends the source a command whose reply is a line, or that has no reply. */
 static void
 say_words(struct following *following, const struct slice *words, size_t count)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The items go out as BF.MADD, each on the connection that owes the fewest
- * replies. The filter is made for the number of items, which is counted before.
+ * replies. A new filter is made for --capacity items; with `auto` the items are
+ * counted before.
  */
 #include "load/load_items.h"
 
@@ -41,7 +42,7 @@ struct input {
     struct buf before; /* bytes that were read from a pipe */
 };
 
-/* A connection, and the number of items in each batch that it owes. */
+/* A connection, and how many items each batch without a reply has. */
 struct lane {
     struct load_link link;
     uint32_t batches[WINDOW];

@@ -5,7 +5,7 @@
 #include "base/num.h"
 #include "load/load_target.h"
 
-/* TYPE of RedisBloom and valkey-bloom; Bloomery has either. */
+/* Replies to TYPE of RedisBloom and valkey-bloom; a Bloomery has either. */
 static const char *const type_names[] = { "MBbloom--", "bloomfltr" };
 
 bool

@@ -356,7 +356,7 @@ on_missing(struct local_copy *copy, uint64_t fresh_until_ms)
     free_swapped(copy, old);
 }
 
-/* Continues a load: the next piece has come, or all pieces. */
+/* Goes on with a load after a piece has come: after the last, it is checked. */
 static void
 look_at_load(struct local_copy *copy, uint64_t now_ms)
 {

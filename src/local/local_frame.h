@@ -31,7 +31,7 @@ enum local_frame_kind {
 struct local_frame {
     enum local_frame_kind kind;
     bool missing;         /* for IS: the key is missing */
-    uint64_t incarnation; /* not 0 */
+    uint64_t incarnation; /* for IS: not 0, unless `missing` */
     uint64_t ms;          /* for IS and ADD: the time; 0: an ADD without a
                              time */
     struct slice pairs;   /* for ADD: at least one whole pair, borrowed */

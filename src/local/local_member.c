@@ -52,9 +52,9 @@ give_lines(void *ctx, void *ptr, size_t bytes)
 
 /* ---- what readers see ---------------------------------------------------- */
 
-/* Computes until when absent is proved. The clocks are read before the copy's
- * time, so that a pause in between makes it shorter. The copy counts whole
- * milliseconds. */
+/* Computes until when "absent" is proved. Reads the clocks before the copy's
+ * time, so that a pause in between makes the result earlier. Subtracts one more
+ * millisecond, since the copy counts whole ones. */
 static struct local_proof
 proof_of(const struct bloomery_local *member, uint64_t deadline_ms)
 {
@@ -73,8 +73,8 @@ proof_of(const struct bloomery_local *member, uint64_t deadline_ms)
                                  wall_ns + left_ns - slack_ns };
 }
 
-/* Returns the first live layer. An ageing copy uses only the server's clock:
- * its own may be ahead. */
+/* Returns the first live layer. Layers of an ageing filter expire by the
+ * server's clock: the clock of this machine may be ahead. */
 static uint32_t
 first_live(const struct local_facts *facts)
 {
@@ -84,7 +84,7 @@ first_live(const struct local_facts *facts)
                : 0;
 }
 
-/* Publishes a view of the copy that it has now, or none. */
+/* Publishes a new view of the copy's filter; none if there is no copy. */
 static void
 show(struct bloomery_local *member, const struct local_facts *facts)
 {
@@ -182,7 +182,7 @@ note_error(struct bloomery_local *member, enum bloomery_local_code fault,
         is_hopeless(fault, text, member->address.sentinel != NULL);
 }
 
-/* Writes what the status tells. */
+/* Updates what local_member_status() returns, and wakes waiting threads. */
 static void
 note(struct bloomery_local *member, const struct local_facts *facts)
 {
@@ -269,7 +269,7 @@ init_locks(struct bloomery_local *member)
     pthread_condattr_t monotonic;
     pthread_mutexattr_t recursive;
 
-    /* The C library's only set fields, and do not fail. */
+    /* In the C library these functions only set fields, and do not fail. */
     (void)pthread_mutexattr_init(&recursive);
     (void)pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
     (void)pthread_condattr_init(&monotonic);
@@ -358,8 +358,8 @@ local_member_close(struct bloomery_local *member)
     (void)pthread_mutex_lock(&member->mutex);
     (void)pthread_cond_broadcast(&member->news);
     (void)pthread_mutex_unlock(&member->mutex);
-    /* An on_event that runs now has to end, unless it is the one that closes.
-     */
+    /* Wait until an on_event that runs now has ended. If that on_event closes
+     * the copy, the mutex, which is recursive, does not wait. */
     (void)pthread_mutex_lock(&member->telling);
     (void)pthread_mutex_unlock(&member->telling);
 }
@@ -419,7 +419,8 @@ local_member_wait(struct bloomery_local *member, uint64_t timeout_ms)
     return code;
 }
 
-/* Returns the time for which absent is proved; false: it is not known. */
+/* Finds out whether "absent" is proved now, and how old the proof is. False:
+ * there is no proof, or this thread cannot read now. */
 static bool
 read_age(struct bloomery_local *member, bool *ret_fresh, uint64_t *ret_age_ms)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One copy of a program, which <bloomery/local.h> calls struct bloomery_local:
- * the rules (local/local_copy.h), their connection (local/local_link.h), what
+ * One copy of a filter, which <bloomery/local.h> calls struct bloomery_local:
+ * the rules (local/local_copy.h), the connection (local/local_link.h), what
  * readers see (local/local_view.h), and what status and events tell.
  *
- * A thread of the library (local/local_server.h) looks after it from
- * local_member_begin to local_member_end. Other threads ask, read the status
- * and close it. The program and that thread have a reference each: the last one
- * that is given back frees it.
+ * A thread of the library (local/local_server.h) drives the copy from
+ * local_member_begin to local_member_end. Other threads look up items, read the
+ * status and close the copy. The program and that thread have a reference each;
+ * giving back the last one frees the copy.
  */
 #pragma once
 
@@ -29,7 +29,7 @@ struct bloomery_local {
     struct local_link link;
     struct local_address address;
     struct bloom_env env;
-    const struct bloom_env *lower; /* core's own, which env calls */
+    const struct bloom_env *lower; /* core's default, which env calls */
     struct local_facts told;       /* the last facts; pointers are invalid */
     unsigned told_cuts;            /* link.cuts at the last look */
     unsigned told_lost; /* link.connections when a cut was last reported */

@@ -87,7 +87,8 @@ local_readers_join(void)
     return own;
 }
 
-/* A reader that was interrupted by the scheduler may stay for milliseconds. */
+/* Waits until a reader has ended its look. That takes milliseconds if the
+ * scheduler has interrupted the reader. */
 static void
 wait_for(struct local_reader *reader)
 {
@@ -104,10 +105,10 @@ wait_for(struct local_reader *reader)
     }
 }
 
-/* Makes the marks of all readers seen. If the kernel refuses it, readers have
- * the fence from now on. Those that began without one have their mark in memory
- * long before the pause is over: a processor keeps no store for itself for so
- * long, and a change of threads is a fence. */
+/* Makes the marks of all readers visible to this thread. If the kernel refuses
+ * membarrier, readers use a fence from now on. Marks that were set without a
+ * fence are in memory long before the pause is over: no processor delays a
+ * store for so long, and a switch of threads is a fence. */
 static void
 fence_all(void)
 {

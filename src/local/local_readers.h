@@ -9,9 +9,9 @@
  *   writer   exchange the pointer; wait; free what was there before
  *
  * The mark must be seen before the load. A fence in each reader would cost more
- * than the rest of a look, so the writer has the kernel run one in all threads
- * of the process (membarrier); where it cannot, or does not any more since the
- * program has put itself into a sandbox, readers have the fence.
+ * than the rest of a look (from begin to end), so the writer has the kernel run
+ * one in all threads of the process (membarrier). If the kernel cannot, or
+ * refuses since the program has put itself into a sandbox, readers use a fence.
  *
  * A thread takes its line at its first look, and gives it back at its end.
  */
@@ -42,8 +42,8 @@ bool local_readers_init(bool fenced);
 /* Gives the thread a line, at its first look. NULL: no memory. */
 struct local_reader *local_readers_join(void);
 
-/* Returns the thread's line; NULL: it cannot read now, since there is no memory
- * for a line, or it is a signal's handler that has interrupted a look. */
+/* Returns the thread's line; NULL: the thread cannot read now, since there is
+ * no memory for a line, or since a signal handler has interrupted a look. */
 static inline struct local_reader *
 local_readers_begin(void)
 {

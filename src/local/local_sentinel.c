@@ -14,7 +14,7 @@ enum {
     REPLY_MAX_BYTES = 64 * 1024,
     ASK_MS = 1000,
     ANSWER_MS = 1000,
-    PAUSE_MS = 100 /* before the next one */
+    PAUSE_MS = 100 /* before the next Sentinel */
 };
 
 void
@@ -65,7 +65,7 @@ give_up(struct local_sentinel *sentinel, uint64_t now_ms, const char *why)
     sentinel->due_ms = now_ms + PAUSE_MS;
 }
 
-/* Gives it up because of the client's fault. */
+/* Gives up this Sentinel because of the client's fault. */
 static void
 fail(struct local_sentinel *sentinel, uint64_t now_ms)
 {
@@ -87,7 +87,7 @@ ask(struct local_sentinel *sentinel, uint64_t now_ms)
     sentinel->due_ms = now_ms + ANSWER_MS;
 }
 
-/* Dials the next Sentinel: in each turn, another address of its name. */
+/* Dials the next Sentinel. Each round tries another address of each name. */
 static void
 dial(struct local_sentinel *sentinel, uint64_t now_ms)
 {
@@ -139,8 +139,8 @@ local_sentinel_prepare(struct local_sentinel *sentinel, uint64_t now_ms,
 
 /* ---- answers ------------------------------------------------------------- */
 
-/* Returns whether a host or a port can be one: a path would be another kind of
- * server. */
+/* Returns whether a text can be dialled as a host or a port. A path cannot: it
+ * would lead to a unix socket. */
 static bool
 is_dialable(struct slice text, size_t room)
 {
@@ -148,7 +148,7 @@ is_dialable(struct slice text, size_t room)
            memchr(text.data, '\0', text.len) == NULL;
 }
 
-/* Takes the address of the primary. False: it is none. */
+/* Takes the address of the primary. False: the reply has none. */
 static bool
 take_address(struct local_sentinel *sentinel, struct slice reply)
 {

@@ -336,7 +336,8 @@ start(struct local_server *server)
     return BLOOMERY_LOCAL_OK;
 }
 
-/* The thread of a new server waits for the mutex. */
+/* Adds a copy to its server. The caller holds the registry's mutex, for which
+ * the thread of a new server waits. */
 static enum bloomery_local_code
 admit(const struct local_url *url, const struct local_files *files,
       struct bloomery_local *member, char *ret_reason)

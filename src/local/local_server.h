@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The threads of the library. Each server that the program has copies of has
- * one thread for all its copies, at most LOCAL_SERVER_COPIES; it ends with the
- * last of them. All signals are blocked in it. A mutex guards the registry of
- * servers: any thread may call these functions.
+ * The threads of the library. One thread looks after up to LOCAL_SERVER_COPIES
+ * copies from the same server; further copies get another thread. A thread ends
+ * with the last of its copies. All signals are blocked in it. A mutex guards
+ * the registry of servers: any thread may call these functions.
  *
  * A forked child has none of the threads: its copies are closed, and it may
- * open its own. When the program exits, the threads are stopped first, since
- * OpenSSL ends then.
+ * open its own. If a server is reached by TLS, the threads are stopped when the
+ * program exits, before OpenSSL ends.
  */
 #pragma once
 

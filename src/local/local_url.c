@@ -10,7 +10,7 @@
 
 enum { DEFAULT_PORT = 7379, SENTINEL_PORT = 26379, DATABASE_MAX = INT32_MAX };
 
-/* Decodes %XX. False: it is too long, or not one text. */
+/* Decodes %XX. False: the text is too long, or has a bad escape or byte 0. */
 static bool
 decode(struct slice from, char *to, size_t room)
 {
@@ -39,7 +39,7 @@ decode(struct slice from, char *to, size_t room)
     return true;
 }
 
-/* Cuts off the part before a character, and the character: or everything. */
+/* Cuts off the part before a character, and the character; without one, all. */
 static struct slice
 cut_part(struct slice *text, char c)
 {
@@ -128,8 +128,7 @@ read_address(struct slice text, unsigned port, struct local_host *ret_host)
         host = parts.host;
         bracketed = parts.bracketed;
     }
-    /* A colon is left of a port without a host, or of an address without
-     * brackets. */
+    /* A colon is left if a port has no host, or an IPv6 address no brackets. */
     if (host.len == 0 || !decode(host, ret_host->name, LOCAL_URL_BYTES) ||
         ret_host->name[0] == '/' ||
         (!bracketed && memchr(host.data, ':', host.len) != NULL)) {

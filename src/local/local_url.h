@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The URL of a server, as <bloomery/local.h> has it. Pure functions.
+ * The URL of a server, as <bloomery/local.h> describes it. Pure functions.
  */
 #pragma once
 
@@ -28,8 +28,8 @@ struct local_host {
     char name[LOCAL_URL_BYTES], port[16];
 };
 
-/* Parses a URL. False: the text is none; *ret_reason says why, without quoting
- * the text. */
+/* Parses a URL. False: the text is no such URL; *ret_reason says why, without
+ * quoting the text. */
 bool local_url_parse(const char *text, struct local_url *ret_url,
                      const char **ret_reason);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A view has its own array of layers, so growth, which replaces the filter's
- * chain, does not disturb readers. The lines are the filter's: before they are
- * freed, the view is replaced, or raised above them.
+ * chain, does not disturb readers. The lines belong to the filter: before they
+ * are freed, the view is replaced, or its first live layer is set behind
+ * theirs.
  */
 #include "local/local_view.h"
 
@@ -74,7 +75,7 @@ local_view_slack_ns(void)
     return clock_tick_ns() * LATE_TICKS;
 }
 
-/* Reads the deadlines, before bits. */
+/* Reads the deadlines. Call it before bits are read. */
 static inline struct local_proof
 read_proof(const struct local_view *view)
 {
@@ -84,7 +85,7 @@ read_proof(const struct local_view *view)
     };
 }
 
-/* Reads the clocks, after bits. */
+/* Returns whether no deadline has passed. Call it after bits were read. */
 static inline bool
 holds(struct local_proof until)
 {
@@ -160,8 +161,8 @@ local_place_forget(struct local_place *place, const void *lines)
 
 /* ---- readers ------------------------------------------------------------- */
 
-/* Returns whether a layer from FIRST on has an item. The newest has half of all
- * items. */
+/* Returns whether a layer from FIRST on has an item. Begins with the newest,
+ * which has about half of all items. */
 static bool
 has(const struct local_view *view, uint32_t first, struct bloom_hash hash)
 {

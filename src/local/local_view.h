@@ -10,10 +10,10 @@
  *
  * so that a reader that sees a deadline sees all items that it stands for.
  *
- * A deadline is a time of each of two clocks. The monotonic one stands still
- * while the machine is suspended, and the system's may be set back: so absent
- * is answered only if neither has passed. Both are coarse, and late by some
- * ticks.
+ * A deadline is a time of each of two clocks. The monotonic clock stands still
+ * while the machine is suspended, and the wall clock may be set back: so
+ * "absent" is answered only if neither time has passed. Both clocks are coarse,
+ * and late by some ticks.
  */
 #pragma once
 
@@ -31,7 +31,7 @@ struct local_view {
     bool near;             /* it fits into a cache: no prefetching */
     bool forgotten;        /* used by the writer: lines were freed */
     struct bloom hasher;   /* for bloom_hash() only */
-    struct layer layers[]; /* oldest first; items are not kept */
+    struct layer layers[]; /* oldest first; the counts of items are old */
 };
 
 /* Where the view of a copy is published. One thread writes it. */
@@ -76,7 +76,7 @@ void local_place_close(struct local_place *place);
  * more. */
 void local_place_forget(struct local_place *place, const void *lines);
 
-/* Do what bloomery_local_contains() and its kin do (<bloomery/local.h>). */
+/* Do what bloomery_local_contains() and bloomery_local_contains_many() do. */
 enum bloomery_local_answer local_place_contains(struct local_place *place,
                                                 const void *item, size_t bytes);
 size_t local_place_contains_many(struct local_place *place,

@@ -21,8 +21,8 @@ enum latency_event {
     LATENCY_EVENTS
 };
 
-/* How many samples are kept: the longest one of a second, for so many seconds.
- */
+/* How many samples an event keeps. Of all samples of one second, only the
+ * longest is kept. */
 enum { LATENCY_SAMPLES_MAX = 160 };
 
 struct latency_sample {

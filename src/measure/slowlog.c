@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { NOTE_MAX = 48 }; /* of "... (n more arguments)" */
+enum { NOTE_MAX = 48 }; /* bytes of "... (n more arguments)" */
 
 struct kept {
     struct kept *newer, *older;

@@ -98,8 +98,8 @@ stats_took(struct stats_slot *slot, unsigned command, uint64_t calls,
 /* Returns the longest time of a bucket. */
 uint64_t stats_bucket_end_ns(unsigned bucket);
 
-/* Counts the time of each call from begin to end in the histogram, if that is
- * on and there is memory for it. */
+/* Counts the time of each call from begin to end in the histogram, if
+ * histograms are on and there is memory for one. */
 struct stats_spread *stats_new_spread(struct stats_command *stat);
 static inline void
 stats_lasted(struct stats_slot *slot, unsigned command, uint64_t calls,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Figures of the last ten minutes, as points of five seconds. So the status
- * page has its curves at once, and all who open it see the same. Loop 0.
+ * page has its curves at once, and all who open it see the same. Only loop 0
+ * uses it.
  */
 #pragma once
 

@@ -358,7 +358,7 @@ conn_drop_held(struct conn *conn)
     metric_add(METRIC_HELD_CLIENTS, -1);
 }
 
-/* Takes it out of loop->pushed, if it is there, and drops its pushes. */
+/* Takes the connection out of loop->pushed, if it is there, with its pushes. */
 static void
 drop_pushed(struct conn *conn)
 {

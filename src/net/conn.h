@@ -174,8 +174,8 @@ struct conn {
     _Atomic uint32_t input_bytes, output_bytes; /* for CLIENT LIST */
     uint64_t owned_bytes; /* the owner's part of usage; accept sets it first */
     struct usage_share usage;
-    uint64_t active_ms; /* uv_now when it last executed a command or took
-                           replies; an empty line does not count */
+    uint64_t active_ms; /* uv_now when it last executed a command or its client
+                           took replies; an empty line does not count */
     /* For how many seconds the server has waited for the current request, and
      * for the password. Only seconds count in which it waited for nothing but
      * the client (timeouts.h). */
@@ -228,8 +228,8 @@ void conn_resume_later(struct conn *conn);
 /* Makes the loop call execute again for the rest when that may succeed. WAIT is
  * CONN_FOR_EVENT (after loop_wake, or within LOOP_TICK_MS, in case loop_wake
  * came too early) or CONN_FOR_ROOM (once handler->has_room says so, or within a
- * second; for an event that many connections wait for at once). It is not
- * called before at_least_ms have passed. */
+ * second; for an event that many connections wait for at once). Does not call
+ * execute before at_least_ms have passed. */
 void conn_park(struct conn *conn, enum conn_wait wait, uint32_t at_least_ms);
 
 /* conn_begin_turns() moves loop->resumable to loop->turns, if all earlier turns
@@ -271,8 +271,8 @@ size_t conn_count_output(struct conn *conn);
 /* Notes that the owner's part of the connection's memory has changed. */
 void conn_set_owned(struct conn *conn, uint64_t bytes);
 
-/* Return the limits of its unread output, and the hard limit, which is 0 for
- * none. */
+/* Return the limits of the connection's unread output, and the hard limit that
+ * applies now; 0: there is none. */
 const struct output_limits *conn_output_limits(const struct conn *conn);
 uint64_t conn_hard_limit(const struct conn *conn);
 

@@ -16,7 +16,7 @@
 #include "net/pending.h"
 
 enum {
-    KEEP_BYTES = 1024, /* of a segment's memory, for the next time */
+    KEEP_BYTES = 1024, /* memory that an empty segment keeps */
     LONG_BYTES = 1024 * 1024,
     JOIN_BYTES = 128 * 1024, /* copying so much is cheaper than another write */
 };
@@ -118,9 +118,9 @@ release(struct conn *conn, uint64_t released, bool gives_up)
     return true;
 }
 
-/* Lowers the position that output waits for to the end of the log. If it is
- * behind that end, it belongs to an older log, which the log of another server
- * has replaced (persist/adopt.h): then the end of the present log is enough. */
+/* Lowers the position that output waits for to the end of the log. A position
+ * behind that end belongs to an older log, which the log of another server has
+ * replaced (persist/adopt.h): then the end of the present log is enough. */
 static void
 lower(struct conn *conn)
 {

@@ -71,7 +71,7 @@ void local_member_abandon(struct bloomery_local *member);
  * called any more. */
 void local_member_close(struct bloomery_local *member);
 
-/* Waits until the copy is answered, hopeless or closed. */
+/* Waits until the copy is answered, hopeless or closed, or time is over. */
 enum bloomery_local_code local_member_wait(struct bloomery_local *member,
                                            uint64_t timeout_ms);
 void local_member_status(struct bloomery_local *member,

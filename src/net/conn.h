@@ -93,10 +93,10 @@ enum conn_state { CONN_OPEN, CONN_LEAVING, CONN_CLOSING };
  */
 enum conn_wait {
     CONN_RUNS,
-    CONN_FOR_TURN,  /* in loop->resumable */
+    CONN_FOR_TURN,  /* in loop->resumable, at last in loop->turns */
     CONN_FOR_EVENT, /* in loop->parked */
     CONN_FOR_ROOM,  /* in loop->parked_for_room */
-    CONN_RETRIES    /* in loop->resumable, after it was parked */
+    CONN_RETRIES    /* in the same lists, after it was parked */
 };
 
 /* Output that waits for its position. Two segments: the first, whose position

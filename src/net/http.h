@@ -4,8 +4,8 @@
  * 0. No client can hold up the server for long:
  *
  * - A request head has at most HTTP_HEAD_MAX bytes, and its body is dropped.
- * - A connection lasts metrics-timeout seconds, from its first byte to the
- *   last one of the answer.
+ * - A connection is cut metrics-timeout seconds after it was accepted, whatever
+ *   it has sent or received.
  * - There are at most metrics-max-clients connections. One more closes the
  *   oldest, so that slow clients do not keep others out.
  * - An answer has at most HTTP_BODY_MAX bytes.

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A connection between two servers, or a pipe from the thread that saves: bytes
- * in, bytes out, nothing parsed. Dialled (link_dial.h), or made of a descriptor
- * (link_take.h). Everything happens on its loop's thread; hooks are called from
- * there, never from inside these functions. After `closed` no hook is called;
- * link_close calls none at all. Any hook may close this link, other links and
- * connections.
+ * in, bytes out, nothing parsed. It is dialled (link_dial.h), or made of a
+ * descriptor (link_take.h). Everything happens on its loop's thread; hooks are
+ * called from there, never from inside these functions. After `closed` no hook
+ * is called; link_close calls none at all. Any hook may close this link, other
+ * links and connections.
  *
  * Bytes that the hook `bytes` leaves unused are kept and given again: with more
  * behind them when more has come, or alone after a pause. While the link is not

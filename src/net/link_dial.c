@@ -132,7 +132,7 @@ try_next(struct link *link)
     }
 }
 
-/* This address, or the name, has taken too long. */
+/* Ends an attempt, a handshake or a look-up that has taken too long. */
 static void
 on_timeout(uv_timer_t *timer)
 {

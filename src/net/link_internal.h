@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The struct that link.c and link_dial.c share. A link has a timer, a stream,
- * and, while a name is looked up, an async; it is freed when the last of them
- * is closed, so that a caller of a hook can still read its state, whatever the
- * hook did. Every state may become CLOSED; a link that is made of a descriptor
- * begins as OPEN.
+ * The struct that link.c, link_dial.c and link_take.c share. A link has a
+ * timer, a stream, and, while a name is looked up, an async; it is freed when
+ * the last of them is closed, so that a caller of a hook can still read its
+ * state, whatever the hook did. Every state may become CLOSED; a link that is
+ * made of a descriptor begins as OPEN.
  *
  *   LOOKING -> CONNECTING (address after address) -> OPEN -> LEAVING -> CLOSED
  *
  * With TLS, SECURING comes between CONNECTING and OPEN.
  *
- * The timer limits how long each state may last. After a failure
+ * The timer limits how long each state but OPEN may last. After a failure
  * (link_fail_soon) it calls the closed hook.
  */
 #pragma once

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Returns false if it is neither a stream socket nor a pipe. */
+/* Sets the kind. False: the descriptor is neither a socket nor a pipe. */
 static bool
 classify(struct link *link, int fd)
 {

@@ -143,7 +143,7 @@ remove_stale(const struct sockaddr_un *address)
     return unlink(address->sun_path) == 0;
 }
 
-/* Gives the socket to a group by its name; "": leaves it. */
+/* Gives the socket file to the group of this name; "": changes nothing. */
 static bool
 set_group(const char *path, const char *name)
 {

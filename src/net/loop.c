@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * loop_run.c has the callbacks; here handles are only started, so that the
- * parts of net below it can ask for a turn.
+ * loop_run.c has the callbacks. Here handles are only started, so that files
+ * which loop_run.c uses can ask for a turn.
  */
 #include "net/loop.h"
 

@@ -26,7 +26,7 @@ struct usage;
 
 enum {
     LOOP_READ_BYTES = 256 * 1024,
-    LOOP_FLUSH_BYTES = 64 * 1024, /* so many bytes of replies are sent first */
+    LOOP_FLUSH_BYTES = 64 * 1024, /* replies of this length are sent early */
     LOOP_TURN_US = 2000,          /* the turn of one connection */
     LOOP_TICK_MS = 10 /* after this time parked connections are tried again */
 };

@@ -24,7 +24,7 @@
 #include "net/usage.h"
 
 enum {
-    RELEASE_US = 2000,       /* of held output in one turn */
+    RELEASE_US = 2000,       /* for held output in one turn */
     REPLY_BYTES = 16 * 1024, /* there is always room for an error */
     SECOND_MS = 1000
 };
@@ -77,8 +77,8 @@ release_held(struct loop *loop)
     }
 }
 
-/* Serves what waits for its turn. Another turn that it asks for comes after the
- * next I/O callbacks. */
+/* Serves connections and links that wait for their turn. Another turn that they
+ * ask for comes after the next I/O callbacks. */
 static void
 resume_all(struct loop *loop)
 {

@@ -107,7 +107,7 @@ outbox_cut(struct conn *conn, size_t bytes)
 
 /* Keeps `rest`, the end of `out`, for later, behind the records in
  * loop->sealed. Takes the whole buffer instead of a copy if it is long and
- * nothing is unsent. Cuts above `hard`, unless that is 0. */
+ * nothing is unsent. Cuts above `hard` unsent bytes; 0: no limit. */
 static void
 keep_rest(struct conn *conn, struct buf *out, struct slice rest, uint64_t hard)
 {

@@ -62,7 +62,7 @@ send_one(struct conn *conn)
                          .len = conn->pending_bytes };
 
     conn->pending_bytes = 0;
-    outbox_send(conn, &piece); /* copies what is as short as this */
+    outbox_send(conn, &piece); /* copies such a short piece */
 }
 
 void

@@ -86,7 +86,7 @@ execute_batch(struct conn *conn, size_t used, size_t behind)
         done = loop->env->handler->execute(conn, &loop->batch, done);
         if (loop->reply.len >= LOOP_FLUSH_BYTES) {
             send_replies(conn);
-            loop->now_ns = clock_mono_ns(); /* no command took that long */
+            loop->now_ns = clock_mono_ns(); /* sending is no command's time */
         }
         end_turn_in_time(conn, done < loop->batch.count);
     }
@@ -100,7 +100,7 @@ execute_batch(struct conn *conn, size_t used, size_t behind)
         stream_done(&conn->input, loop->pool);
         return used;
     }
-    if (conn->input.partial != NULL) { /* the reader keeps the command */
+    if (conn->input.partial != NULL) { /* the stream keeps the command */
         return used;
     }
     if (conn_is_parked(conn)) {
@@ -254,7 +254,7 @@ cut_tls(struct conn *conn)
 
 /* Opens everything that was read before a part of it is executed, so that
  * received bytes are never in two places. The client's end (close_notify) takes
- * effect after the commands before it, in settle(). */
+ * effect after the commands before it, in settle_conn(). */
 static void
 take_sealed(struct conn *conn, struct slice bytes, bool fills_buffer)
 {

@@ -53,7 +53,8 @@ is_inside_request(const struct conn *conn)
            (conn->tls != NULL && tls_is_inside_record(conn->tls));
 }
 
-/* Counts this second for what the server waits for. */
+/* Counts this second, if the server waits for the password or for the rest of a
+ * request. */
 static void
 count_second(struct conn *conn, uint64_t now)
 {

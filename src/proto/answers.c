@@ -37,8 +37,8 @@ struct answers {
 };
 
 /* ---- callbacks of hiredis --------------------------------------------------
- * Each returns the reader as the task's object, which hiredis does not use; or
- * NULL, with which hiredis fails. */
+ * Each returns `answers` as the object of the value, which hiredis only passes
+ * on; or NULL, after which hiredis reports an error. */
 
 static struct answers *
 answers_of(const redisReadTask *task)
@@ -246,7 +246,7 @@ answers_next(struct answers *answers, struct answer *ret_answer)
     if (answers->bad) {
         return ANSWERS_BAD;
     }
-    if (hiredis->ridx == -1) { /* the reply before is done with */
+    if (hiredis->ridx == -1) { /* the caller is done with the reply before */
         answers->count = 0;
         buf_reset(&answers->text, KEEP_BYTES);
     }

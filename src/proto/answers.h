@@ -15,11 +15,11 @@
 #include <stdint.h>
 
 enum answer_type {
-    ANSWER_TEXT, /* a simple string or a bulk string */
+    ANSWER_TEXT, /* a simple string, a bulk string or a double */
     ANSWER_ERROR,
-    ANSWER_INTEGER,
+    ANSWER_INTEGER, /* an integer or a boolean */
     ANSWER_NULL,
-    ANSWER_LIST /* an array; its values follow */
+    ANSWER_LIST /* an array, a map or a set; its values follow */
 };
 
 struct answer_value {

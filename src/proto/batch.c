@@ -65,7 +65,7 @@ batch_grow(struct batch *batch, size_t more)
     struct slice *argv;
 
     /* Indexes into argv have 32 bits. No read has more arguments, since each
-     * takes 6 bytes. */
+     * takes at least 6 bytes. */
     if (__builtin_add_overflow(batch->argv_count, more, &needed) ||
         needed > UINT32_MAX) {
         return false;

@@ -3,19 +3,19 @@
  * Data of another server replaces ours. The disk then has data of another log,
  * and positions do not tell which of the two is newer. So:
  *
- *   <dbfilename>.arriving   what arrives, as it arrives, and synced
+ *   <dbfilename>.arriving   the new data, as it arrives, and synced
  *   memory, at once    the journal ends, its file is left as it is; from now on
  *                      nothing behind this place of the log is released
- *   <dbfilename>.new   that file; once it has this name, it is the state
+ *   <dbfilename>.new   the same file, renamed; from then on it is the state
  *   journal            its manifest is removed, then all its files
  *   <dbfilename>       .new is renamed to it
- *   journal            this file, by a second name, is the base of a new one;
+ *   journal            the snapshot, by a second name, is its new base;
  *                      what was held is written to its increment, and released
  *
  * A crash before the third line leaves the old state, complete and with its own
  * history id. It lacks the new data, but the server has acknowledged no change
- * of that. A start that finds .new first does the next two lines, and then
- * looks for data. So it never loads files of both states.
+ * of the new data. A start that finds .new first does the next two lines, and
+ * then looks for data. So it never loads files of both states.
  *
  * If the file could not be written, or there is none (our own data stays, but
  * belongs to no position of the log), a walk writes a snapshot instead, and
@@ -131,7 +131,7 @@ leave_files(struct persist *persist)
         walker_cancel(persist->own.walker);
         persist->step = STEP_ENDING;
     }
-    /* Its snapshot is being broken off already. */
+    /* This snapshot, for replicas, is being broken off already. */
     walker_cancel(persist->synced.walker);
 }
 
@@ -328,7 +328,7 @@ begin_replace(struct persist *persist, bool from_file)
     task_start(persist->task, run_replace, persist);
 }
 
-/* A journal that holds waits for a base up to this place from now on. */
+/* Lets a journal that holds wait for a base up to this place of the log. */
 void
 adopt_note(struct persist *persist)
 {

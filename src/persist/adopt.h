@@ -46,9 +46,9 @@ void persist_refuse(struct persist *persist);
 void persist_adopt(struct persist *persist,
                    const struct persist_arrival *arrival);
 
-/* Returns whether the data of the last persist_adopt is on the disk, so that a
- * start finds it, or could not be written, so that this may take long.
- * hooks.moved is called after a change. Outside the gate. */
+/* Returns whether a start would find the data of the last persist_adopt on the
+ * disk. Returns true, too, after a failed write, since the next one may take
+ * long. hooks.moved is called after a change. Outside the gate. */
 bool persist_has_adopted(const struct persist *persist);
 
 /* Says that the data is about to be dropped, to make room for arriving data.

@@ -21,8 +21,8 @@
 
 enum { LOCK_TRIES = 50 }; /* half a second in all */
 
-/* The suffix of a snapshot that will replace the old one. While either is being
- * written, ".tmp" is appended to its name. */
+/* The suffix of a snapshot that will replace the old one. While the old or the
+ * new one is being written, ".tmp" is appended to its name. */
 #define ARRIVAL_SUFFIX ".new"
 
 /* The suffix of the file of arriving data, which may not be synced completely.
@@ -68,7 +68,7 @@ directory_lock(struct persist *persist, int dir_fd, int *ret_fd)
         return EWOULDBLOCK;
     }
     (void)!ftruncate(fd, 0);
-    /* For the message of another server. */
+    /* Another server names this process in its message. */
     (void)!pwrite(fd, text, (size_t)len, 0);
     *ret_fd = fd;
     return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * INFO must be true for a client whose request loop 0 has not seen yet.
+ * INFO must be right even for a client whose request loop 0 has not seen yet.
  */
 #include "persist/figures.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * From the beginning to the end of a walk the log has a tap, whether or not
- * there is a journal, and with one loop the walk's thread shares the locks.
+ * During a walk the log has a tap, whether or not there is a journal. Meanwhile
+ * even a server with one loop takes locks, because of the walk's thread.
  */
 #include "persist/full_state.h"
 
@@ -110,7 +110,7 @@ full_state_end(struct full_state *state, uint64_t *ret_position,
     return true;
 }
 
-/* Ends the walk, if it was broken off, and frees its log. */
+/* Ends the walk, if it was broken off, and closes its spool. */
 static void
 clear_up(struct full_state *state)
 {

@@ -12,7 +12,7 @@
 
 struct incoming;
 
-/* Starts the thread (CHECKed), which calls `done` after each file. */
+/* Starts the thread, which calls `done` after each file (see task_new). */
 struct incoming *incoming_new(void (*done)(void *ctx), void *ctx);
 void incoming_free(struct incoming *incoming); /* cancels the file, and waits */
 

@@ -139,8 +139,8 @@ journal_dir_keep(const struct persist *persist, const struct manifest *fresh,
     mem_free(kept);
 }
 
-/* After the manifest is removed some files may stay. Then the mark stays, too,
- * and says that they are rubbish. */
+/* Some files may stay after the manifest is removed. The mark, which stays,
+ * says that they are rubbish. */
 int
 journal_dir_clear(struct persist *persist)
 {

@@ -34,7 +34,7 @@ void journal_dir_clean(const struct persist *persist,
  * be there. */
 int journal_dir_clear(struct persist *persist);
 
-/* Gives the directory another name, with `why` in it, and closes it. */
+/* Gives the directory another name, logs `why`, and closes it. */
 int journal_dir_set_aside(struct persist *persist, const char *why);
 
 /* Creates an increment with its first line, and syncs it. */

@@ -36,7 +36,7 @@ may_forget(const struct persist *persist, int error)
            conf->save.count == 0 && !conf->appendonly;
 }
 
-/* Puts a secret that is on the disk into the keyring. */
+/* Waits for the thread. Puts a secret that was stored into the keyring. */
 static void
 finish(struct persist *persist)
 {

@@ -14,8 +14,8 @@ struct persist;
 struct persist_conf;
 
 /* Returns whether replies have waited too long: for a base after a fault of the
- * journal, for a base of other data, or for a write or a sync that does not
- * return. */
+ * journal, for a base of other data, for the role to be written (journal_bar),
+ * or for a write or a sync that does not return. */
 bool misconf_is_stuck(const struct persist_conf *conf,
                       const struct journal_status *status);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * One step is under way at a time. Each tick continues it or chooses the next
- * one, in this order: the end of a fault, since clients wait for it; a journal
- * that was switched on or off; rewrites; snapshots.
+ * one, in this order: a directory that is gone; data of another server; DEBUG
+ * RELOAD; the journal (its faults, its switch, rewrites); snapshots.
  */
 #include "persist/persist.h"
 
@@ -287,7 +287,7 @@ persist_begin(struct persist *persist)
     place_set(persist);
     gate_lower(persist->gate, 0);
     persist->save.changes_saved = metric_sum(METRIC_CHANGES);
-    /* Even if the journal is stale. */
+    /* Needed even if the journal is stale: it may stay where it is. */
     persist->files.manifest = found->manifest;
     persist->files.next_number = rewrite_next_number(&found->manifest);
     if (!presence_check_start(persist, read_conf(persist).save.count > 0) ||
@@ -389,7 +389,7 @@ reap(struct persist *persist)
     }
 }
 
-/* Ends the walk of what is being written, if it is through. */
+/* Ends the walk of a snapshot or a base, if it has visited everything. */
 static void
 end_walk(struct persist *persist)
 {

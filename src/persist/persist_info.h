@@ -37,9 +37,9 @@ struct persist_info {
     /* the journal: */
     bool appendonly, rewriting, rewrite_scheduled, last_rewrite_ok;
     int64_t last_rewrite_seconds, current_rewrite_seconds;
-    uint64_t rewrites, rewrite_failures; /* in a row */
+    uint64_t rewrites, rewrite_failures; /* rewrite_failures: in a row */
     uint64_t rewrites_begun; /* the last ticket whose rewrite has begun */
-    /* Of all files; of the base at the last rewrite. */
+    /* Bytes of all files, and of the base at the last rewrite. */
     uint64_t journal_bytes, base_bytes;
     uint64_t manifest_generation;
     uint64_t dir_available; /* bytes; 0 until it is known */

@@ -94,6 +94,6 @@ enum persist_ending_state {
 /* What a forced end leaves behind. */
 struct persist_missing {
     bool no_base;                             /* the journal has no base yet */
-    bool no_save;                             /* the snapshot failed */
+    bool no_save;                             /* the snapshot was not written */
     uint64_t unsynced_bytes, unwritten_bytes; /* of the journal */
 };

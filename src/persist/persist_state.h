@@ -75,7 +75,7 @@ struct persist_log {
     uint64_t idle_position, idle_sequence;
     int64_t idle_changes;
     bool tapped;     /* there is a tap for replicas */
-    unsigned walked; /* taps for so many walks */
+    unsigned walked; /* number of walks that have a tap */
     struct history history;
     bool unrecorded; /* the history began while there was no log to record it */
     struct stage stage; /* for recording a history */
@@ -94,7 +94,7 @@ struct persist_save {
     int64_t changes_written;       /* of the snapshot being written */
     /* The position of the snapshot being written. */
     struct persist_point written;
-    struct persist_point stored; /* that of the newest snapshot */
+    struct persist_point stored; /* position of the newest stored snapshot */
     uint64_t last_ms;
 };
 
@@ -170,7 +170,7 @@ struct persist_adopted {
     int64_t changes;
     bool from_file; /* for the task: use that file */
     bool journals;  /* for the task: the file also becomes a base */
-    int error;      /* errno of the rename to its final name; 0: none */
+    int error;      /* errno of the replacement; 0: none */
 };
 
 /* presence.c: whether the files are where they should be. */

@@ -2,7 +2,7 @@
  *
  * Without a journal and without a tap there is no log. The position then counts
  * changes, and keys that expired or were evicted: no two states may have the
- * same place. A history that begins then is at first recorded only in the next
+ * same place. A history that begins without a log is at first only in the next
  * snapshot. The first tap records it in the log, so that every reader knows it.
  * A replica must not append to its primary's log: its history was recorded
  * there, or came with its data, so its tap begins without a record.
@@ -120,8 +120,8 @@ persist_history(const struct persist *persist)
     return &persist->log.history;
 }
 
-/* Appends the history as a group of its own. Its memory is small, and may come
- * from the reserve: without the record, a log would name two states alike. */
+/* Appends the history as a group of its own. Its memory may come from the
+ * reserve: without the record, two states would have the same place. */
 static void
 record_history(struct persist *persist)
 {

@@ -22,9 +22,10 @@ void persist_place(struct persist *persist, uint64_t *ret_position,
 
 /* Finds the position of the log up to which the disk has all data: even after a
  * kill or a loss of power, a start finds the data of that position or a later
- * one. With a journal it is the synced position, without one that of the last
- * snapshot. False: there is none, or the log has continued from another place.
- * Loop 0, inside a section of the gate or with the gate raised. */
+ * one. That is the synced position of the journal or the position of the last
+ * snapshot, whichever is higher. False: there is none, or the log has continued
+ * from another place. Loop 0, inside a section of the gate or with the gate
+ * raised. */
 bool persist_stored(const struct persist *persist, uint64_t *ret_position);
 
 /* Returns the history that the last snapshot on the disk names; "": none. */

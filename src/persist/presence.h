@@ -30,8 +30,9 @@ void presence_look_at_refill(struct persist *persist,
                              const struct persist_conf *conf,
                              const struct journal_status *status);
 
-/* While presence_is_lost() is true, only presence_reopen() may begin. It begins
- * a step, which presence_reopened() ends. */
+/* While presence_is_lost() is true, only presence_reopen() may begin a step,
+ * which presence_reopened() ends. Until the next attempt is due, it lets
+ * requested saves and reloads fail. */
 bool presence_is_lost(const struct persist *persist);
 void presence_reopen(struct persist *persist);
 void presence_reopened(struct persist *persist);

@@ -38,7 +38,7 @@ struct recover_options {
      * server's: it gets a random id and no past. May be NULL. */
     struct history *history;
     uint64_t *position;
-    struct snapshot_progress *progress; /* its bytes count in all files */
+    struct snapshot_progress *progress; /* its bytes are those of all files */
     _Atomic uint64_t *total_bytes;
 };
 
@@ -84,8 +84,9 @@ bool recover_run(const struct recover_options *options,
                  struct recover_result *ret_result, char *ret_reason,
                  size_t reason_size);
 
-/* Loads only the snapshot, into the keyspace, which is empty. With `check`,
- * everything in it is read and nothing is kept. There must be a snapshot.
- * False: ret_reason says why, as for recover_run. */
+/* Loads only the snapshot, into the keyspace, which must be empty. With
+ * `check`, reads the whole snapshot but keeps nothing; the keyspace may have
+ * keys. There must be a snapshot. False: ret_reason says why, as for
+ * recover_run. */
 bool recover_snapshot(const struct recover_options *options, bool check,
                       char *ret_reason, size_t reason_size);

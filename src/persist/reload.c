@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Writes the data to the disk and reads it back, on loop 0 and under the raised
- * gate, so that clients only see the data from before or after it.
+ * Writes the data to the disk (not with NOSAVE) and reads it back, on loop 0
+ * and under the raised gate, so that clients only see the data from before or
+ * after it.
  */
 #include "persist/reload.h"
 

@@ -11,7 +11,8 @@ struct persist;
 
 bool reload_is_due(const struct persist *persist);
 
-/* Does the requested reloads. Blocks. */
+/* Does the requested reloads: those with NOSAVE, or if there are none, the
+ * others. Blocks. */
 void reload_run(struct persist *persist);
 
 /* Lets the requested reloads fail. */

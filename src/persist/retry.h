@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * When to try again after failures: each wait is twice as long as the one
- * before.
+ * before, up to a limit.
  */
 #pragma once
 

@@ -12,8 +12,8 @@ struct slot_set; /* base/slot_set.h */
 /* Requests a snapshot of all keys, or of those of some slots, that is written
  * into a pipe. The log must have a tap. The snapshot goes on at the same time
  * as saves and rewrites. It begins after an earlier such snapshot has ended,
- * after a fault of the journal has ended, and after data from another server is
- * on the disk. */
+ * after a fault of the journal has ended (a snapshot of slots need not wait for
+ * that), and after data from another server is on the disk. */
 void persist_ask_sync(struct persist *persist, const struct slot_set *slots);
 
 /* Withdraws the request, or breaks off the snapshot if it has begun; then the

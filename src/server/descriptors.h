@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * File descriptors: the server reserves its own first; clients and replicas
- * share the rest. So many clients cannot keep a rewrite, a save or a
- * synchronization from its files. At the start, and under the raised gate.
+ * share the rest. So a rewrite, a save or a synchronization can open its files
+ * however many clients there are. Called at the start or under the raised gate.
  */
 #pragma once
 
@@ -10,8 +10,8 @@
 
 enum { DESCRIPTORS_CLIENTS_MIN = 4 };
 
-/* Returns how many descriptors the server itself needs at most, with those that
- * it was started with. Call it before the server has opened any. */
+/* Returns how many descriptors the server itself needs at most. They include
+ * those that are open already. Call it before the server has opened any. */
 uint64_t descriptors_own(const struct conf *conf, unsigned threads);
 
 /* Lowers maxclients, reserved-clients and max-replicas to what `limit`

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The mails of one beat are answered until the next. So a loop that hangs is
- * noticed between one and two beats later, and the watchdog then waits for two
- * more.
+ * The loops answer the mails of one beat until the next one. A loop that hangs
+ * is noticed within two beats. The watchdog waits for two beats since it was
+ * last fed, so it acts one beat after that.
  */
 #include "server/heartbeat.h"
 
@@ -23,7 +23,7 @@ on_mail(struct loop *loop, void *ptr, uint64_t number)
     atomic_store(answered, number);
 }
 
-/* Returns a loop that has not answered, 0 if all have. */
+/* Returns the index of a loop that has not answered, 0 if all have. */
 static unsigned
 find_silent(const struct server *server)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The pidfile is replaced by a rename, also one that a crash has left.
+ * A rename puts the new pidfile in the place of one that a crash has left.
  */
 #include "server/own_files.h"
 

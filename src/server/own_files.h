@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The files that options name: the pidfile and the logfile, and who may use
- * those with users and keys. Main thread.
+ * The files that options name: writes the pidfile, reopens the logfile, and
+ * checks who may use the aclfile and the private keys. Main thread.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ void own_files_warn_of_modes(const struct conf *conf);
 /* Writes the pidfile; "": there is none. A failure is only logged. */
 void own_files_write_pid(const char *path);
 
-/* Reopens the log, for a reload; "" is standard error. */
+/* Reopens the log, for a reload. Does nothing for "", standard error. */
 void own_files_reopen_log(const char *path);
 
 /* Removes the pidfile, unless another process has written its own id there. */

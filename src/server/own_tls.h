@@ -13,13 +13,14 @@ struct conf_changes;
 struct server;
 
 /* Reads the files that `conf` names and puts its TLS options in force, or says
- * why it cannot and changes nothing. Does nothing where neither tls-port nor
- * tls-replication is set. */
+ * why it cannot and changes nothing. Does nothing where none of tls-port,
+ * tls-replication and sidecar-tls is set. */
 bool own_tls_load(struct server *server, const struct conf *conf,
                   char ret_reason[TLS_REASON_MAX]);
 
-/* Does the same for CONFIG SET, if it changes a TLS option. Under the raised
- * gate; it is called as a hook (struct service). */
+/* Does the same for CONFIG SET, if it changes a TLS option. Without TLS it only
+ * checks the options. Under the raised gate; called as a hook (struct service).
+ */
 bool own_tls_change(void *ctx, const struct conf *conf,
                     const struct conf_changes *changes,
                     char ret_reason[TLS_REASON_MAX]);

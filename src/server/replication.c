@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Options, timers, events of persist, and the start and end of replication.
+ * Connects replication to the options, the timers, persist and the commands.
  */
 #include "server/replication.h"
 
@@ -43,7 +43,7 @@ poke(void *ctx)
 
 /* ---- options ------------------------------------------------------------- */
 
-/* The port at which the primary tells others to reach this server. */
+/* Returns the port at which others reach this server; the primary tells it. */
 static unsigned
 listening_port(const struct conf *conf)
 {
@@ -173,9 +173,9 @@ restart_backlog(struct replication *r)
 }
 
 /* Makes rewrites of the journal keep what no replica has acknowledged:
- * everything, until a replica has acknowledged something since this start. A
- * replica keeps everything until its data is the primary's, and then nothing.
- */
+ * everything, until a replica has acknowledged something since this start, but
+ * nothing if there are no replicas. A replica keeps everything until its data
+ * is the primary's, and then nothing. */
 static void
 keep_log(struct replication *r)
 {
@@ -265,13 +265,13 @@ static const struct round {
     { AT_TICK, tick_primary },
     { AT_TICK, expire_backlog },
     { ALWAYS, failover_tick },
-    /* What the disk is to know of all that. */
+    /* What the disk must know about the rounds above; then slots. */
     { AT_TICK, role_change_note_history },
     { AT_TICK, kept_role_update },
     { AT_TICK | UNLESS_ENDING, tick_pull },
     { ALWAYS | UNLESS_ENDING, look_at_pull },
     { ALWAYS | UNLESS_ENDING, look_at_drop },
-    /* Last the figures, and the effects of all before. */
+    /* Last the figures, and the log that the rounds above have written. */
     { ALWAYS, publish_slots },
     { AT_TICK, figures_show },
     { AT_POKE, outgoing_look },
@@ -488,7 +488,7 @@ replication_begin(struct server *server)
     follow_conf(r);
     if (role.replica) {
         role_change_note_history(r);
-        /* Whether the loaded data is of the primary's log. */
+        /* Set if the loaded data belongs to the primary's log. */
         r->following.synced_once = r->kept.history[0] != '\0' &&
                                    strcmp(r->kept.history, r->history) == 0;
         following_begin(r, &role, false);

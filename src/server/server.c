@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Start order, stop order, signals and timers. Start: configuration,
- * descriptors, sockets, keyspace, loops, threads, and only then the first
+ * descriptors, keyspace, sockets, loops, threads, and only then the first
  * accept. Stop is the reverse.
  */
 #include "server/server.h"

@@ -92,7 +92,7 @@ struct server {
 
     uint64_t reserve_seen;  /* used by watch.c */
     int64_t clock_pace;     /* used by watch.c: clock_jump_ms() */
-    bool writes_conf_again; /* dir was lost: the files of conf_file.h are due */
+    bool writes_conf_again; /* dir was lost: write the files of conf_file.h */
 
     struct stop stop; /* used by shutdown.c */
 };

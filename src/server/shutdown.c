@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A stop is repeated until it succeeds; until then the server serves. Its
- * stages, which loop 0 looks at in its ticks:
+ * A stop by a signal is repeated until it succeeds; until then the server
+ * serves. The stages of a stop, which loop 0 looks at in its ticks:
  *
  *   NONE -> AWAITS -> SAVES -> the loops end
  *           AWAITS, SAVES -> NONE   it failed, or a client has aborted it
  *
- * Writes wait in both stages, and reads go on: only when all is done, the gate
- * is raised for a moment.
+ * Writes wait in both stages, and reads go on. The gate is raised only for
+ * moments: to pause the writes, and when all is done.
  */
 #include "server/shutdown.h"
 
@@ -34,7 +34,7 @@
 static const uint64_t STOP_AGAIN_NS = 2000000000;
 static const uint64_t SECOND_NS = 1000000000;
 
-/* A forced stop ends when the disk has made no progress for so long. */
+/* A forced stop ends when the disk has made no progress for this long. */
 static const uint64_t FORCE_NS = 700000000;
 
 /* A bit of stop->asked beside those of enum shutdown_flag. */
@@ -160,8 +160,8 @@ end_by_force(struct server *server)
     end_here(server);
 }
 
-/* Everything is on the disk: refuses all writes, from before the gate is
- * lowered. */
+/* Ends a stop once everything is on the disk. All writes are refused from then
+ * on, since the refusal is set before the gate is lowered. */
 static void
 end_shutdown(struct server *server)
 {
@@ -192,8 +192,8 @@ end_shutdown(struct server *server)
 
 /* ---- the stages ---------------------------------------------------------- */
 
-/* Waits until the replicas have the whole log, so that one of them can continue
- * from there. Returns whether it still waits. */
+/* Returns whether the stop must still wait for replicas to get the whole log,
+ * so that one of them can continue from there. */
 static bool
 awaits_replicas(struct server *server)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Wakes loops from other threads. Any thread, while there are loops. Both are
- * called as hooks, and ctx is the struct server.
+ * Wakes loops from other threads. Any thread, while there are loops. Both
+ * functions are called as hooks, and ctx is the struct server.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * persist measures syncs, but does not know the latency monitor: its
- * times are fetched here.
+ * The journal measures its syncs, but does not know the latency monitor. So
+ * watch_tick() fetches the longest time.
  */
 #include "server/watch.h"
 

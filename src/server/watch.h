@@ -11,10 +11,11 @@
 struct server;
 struct service;
 
-/* Measures. Call it at each tick of loop 0's timer. */
+/* Measures, and warns if memory has ended or the clock was set. Call it at each
+ * tick of loop 0's timer. */
 void watch_tick(struct server *server);
 
 /* Records how long a slice of removing expired keys took. more: the slice was
- * cut short, and another one follows at once. */
+ * cut short, and another one follows soon. */
 void watch_reclaimed(const struct service *service, uint64_t took_ns,
                      bool more);

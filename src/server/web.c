@@ -17,7 +17,8 @@
 
 #include <stdio.h>
 
-/* How long an answer is reused for all clients. The page asks once a second. */
+/* How long an answer is reused for all clients (the page asks once a second),
+ * and how often web_tick() looks at filters. */
 static const uint64_t METRICS_KEPT_NS = 100000000;
 static const uint64_t STATUS_KEPT_NS = 500000000;
 static const uint64_t LOOK_NS = 1000000000;
@@ -35,7 +36,7 @@ struct web {
     struct http http;
     struct kept metrics[2]; /* plain, OpenMetrics */
     struct kept status;
-    struct kept ready; /* why it is not ready; empty: it is */
+    struct kept ready; /* why the server is not ready, or empty */
     struct ranking ranking;
     struct trend trend;
     uint64_t looked_ns; /* when it last looked at filters */
@@ -44,7 +45,7 @@ struct web {
 
 /* ---- filters ------------------------------------------------------------- */
 
-/* Names of filters are shown only if both options say so. */
+/* Chooses the filters of metrics-filters if metrics-show-keys is on. */
 static void
 choose_filters(struct web *web)
 {
@@ -54,8 +55,8 @@ choose_filters(struct web *web)
                    conf->metrics_show_keys ? conf->metrics_filters : "");
 }
 
-/* Looks at filters, except while data is loaded or absent: then no key can be
- * read. */
+/* Looks at filters, unless data is being loaded or is absent: then no key can
+ * be read. */
 static void
 look_at_filters(struct web *web)
 {
@@ -82,7 +83,7 @@ write_metrics(struct web *web, bool open, struct buf *text)
     gate_leave(gate, 0);
 }
 
-/* Empties the text and returns true if the kept one is too old. */
+/* Returns whether the kept answer is too old; if so, empties its text. */
 static bool
 is_due(struct kept *kept, uint64_t kept_ns)
 {
@@ -324,7 +325,7 @@ add_to_trend(struct web *web, uint64_t now_ns)
                &times);
 }
 
-/* Filters with metrics of their own are looked at without a page, too. */
+/* Looks at filters with metrics of their own even if nobody has the page. */
 void
 web_tick(struct web *web)
 {

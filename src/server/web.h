@@ -4,8 +4,8 @@
  * its figures at /status.json. /livez answers if loop 0 turns, and /readyz
  * answers 503 and the reason where --ping=ready would fail. Loop 0.
  *
- * An answer is kept for a moment and given to all who ask, so that many or
- * hostile clients cost no more than a few.
+ * Answers with figures, and that of /readyz, are kept for a moment and given to
+ * all clients that ask. So many or hostile clients cost no more than a few.
  */
 #pragma once
 
@@ -15,8 +15,8 @@ struct web;
 struct web *web_new(struct server *server);
 void web_free(struct web *web); /* NULL is fine */
 
-/* Adds a point to the curves of the page, when that is due. Call it every 100
- * ms. */
+/* Adds a point to the curves of the page, and looks at the filters that have
+ * metrics of their own, each when it is due. Call it every 100 ms. */
 void web_tick(struct web *web);
 
 /* web_start() begins to serve, before the listeners start. web_stop() ends

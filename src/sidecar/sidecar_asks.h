@@ -9,8 +9,8 @@
 #include "cluster/sidecar_hooks.h"
 #include "proto/answers.h"
 
-/* Appends the command for a question. own: the id of our node, in whose name it
- * asks. */
+/* Appends the command for a question. own: the id of our node, in whose name
+ * this daemon asks. */
 void sidecar_asks_write(struct buf *out, const struct sidecar_ask *ask,
                         const char *own);
 

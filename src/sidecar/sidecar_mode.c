@@ -45,8 +45,8 @@ set_lease(struct sidecar_mode *mode, uint64_t until_ns)
     }
 }
 
-/* Notes that the lease has run out. Other daemons may have served our slots
- * since. */
+/* Notes whether the lease has run out. Other daemons may have served our slots
+ * since then. */
 static void
 note_lapse(struct sidecar_mode *mode, const struct neighbour_poll *poll)
 {
@@ -359,7 +359,7 @@ sidecar_mode_fini(struct sidecar_mode *mode)
     }
 }
 
-/* Reads the file. False: there is one that cannot be used. */
+/* Reads slots.state. False: the file exists, but cannot be used. */
 static bool
 read_file(const char *dir, struct holdings *holdings, char *reason)
 {

@@ -3,8 +3,9 @@
  * The state of sidecar mode, which its files share. Loop 0 owns it, except
  * `cluster` (cluster/cluster.h).
  *
- *   sidecar_mode.c    the neighbour, the lease, views, life
- *   sidecar_owner.c   what the state machine has decided
+ *   sidecar_mode.c    the neighbour, the lease, sidecar-map, start and stop
+ *   sidecar_owner.c   what the state machine has decided, views
+ *   sidecar_word.c    an operator's commands about slots
  *   sidecar_report.c  slots without data, for the log
  */
 #pragma once
@@ -27,11 +28,11 @@ struct sidecar_inquiry;
 
 enum {
     SIDECAR_ADDRESSES_MAX = 256,
-    SIDECAR_PULL_NEAR_BYTES = 64 << 10 /* the pull is near when at most so much
+    SIDECAR_PULL_NEAR_BYTES = 64 << 10 /* the pull is near when less than this
                                           of the source's log is left */
 };
 
-/* NOLINTNEXTLINE(*Padding): the fields are in the order of use; one is made */
+/* NOLINTNEXTLINE(*Padding): fields in the order of use; one object only */
 struct sidecar_mode {
     const struct loop0 *loop0;
     struct replication *r;
@@ -62,7 +63,7 @@ struct sidecar_mode {
     char *map; /* a copy of sidecar-map, into which the addresses point */
     struct view_address addresses[SIDECAR_ADDRESSES_MAX];
     atomic_bool map_due;  /* sidecar-map has changed */
-    unsigned warned_port; /* the port for which the warning was logged */
+    unsigned warned_port; /* the port of the last check_own_port() warning */
     struct sidecar_report report;
 
     bool pull_near;         /* the present pull has nearly all */

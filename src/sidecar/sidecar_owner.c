@@ -80,8 +80,8 @@ describe_view(struct sidecar_mode *mode, struct cluster_view *view,
     atomic_store(&mode->cluster.waits_ms, map->waiting > 0 ? map->waits_ms : 0);
 }
 
-/* Changes the published view itself if only such facts have changed as can
- * change in it. False: a new view is needed, with new texts. */
+/* Changes the published view in place if only the facts of describe_view() and
+ * set_leaving() have changed. False: a new view is needed, with new texts. */
 static bool
 publish_again(struct sidecar_mode *mode, const struct sidecar_map *map)
 {
@@ -349,8 +349,8 @@ is_empty(const struct sidecar_mode *mode, const struct slot_set *set)
     return false;
 }
 
-/* Answers an order. If the slots got their first key between the check for keys
- * and the fence, that key would be lost. So the other server must ask again. */
+/* Fills in the answer. If the slots got their first key between the check and
+ * the fence, that key would be lost. So the other server must ask again. */
 static void
 answer_order(struct sidecar_mode *mode, struct fence_order *order)
 {
@@ -496,8 +496,8 @@ look_at_link(struct sidecar_mode *mode, const struct pull_progress *progress)
     }
 }
 
-/* Returns whether the disk has what had arrived when nearly all was here. What
- * it does not have when the source is fenced is written while commands wait. */
+/* Returns whether the disk has the data that had arrived when little was left.
+ * What the disk lacks at the fence is written while commands wait. */
 static bool
 is_arrival_stored(struct sidecar_mode *mode)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Carries out what the state machine (cluster/sidecar.h) decides: changes the
- * role, publishes views, sends questions, pulls slots, writes the file. Loop 0.
+ * role, publishes views, sends questions, pulls slots, and writes
+ * slots.state. Loop 0.
  */
 #pragma once
 

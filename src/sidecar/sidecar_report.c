@@ -6,7 +6,7 @@
 
 enum {
     AGAIN_MS = 60 * 1000,
-    CHANGE_MS = 1000 /* least time between two lines; so a start logs none */
+    CHANGE_MS = 1000 /* logs no slots that are missing only for a moment */
 };
 
 static void

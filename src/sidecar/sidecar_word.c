@@ -24,8 +24,8 @@
 
 enum { COUNT_MS = 5000 /* a server that has not counted by then is silent */ };
 
-/* This bit marks the numbers of these questions; the state machine's numbers
- * are below it. The other bits are the index of the node. */
+/* This bit marks the numbers of FORCE-SERVE's questions; the state machine's
+ * numbers are below it. The other bits are the index of the node. */
 #define FORCE_NUMBERS (UINT64_C(1) << 63)
 
 /* ---- LET-GO -------------------------------------------------------------- */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Takes over the slots of a claim from another server, the source. Until it is
- * fenced, only the source changes the slots. The pull follows the source's log,
- * beginning with a snapshot of the slots. It makes the same changes here by
- * commands of our own, so they reach our journal and replicas in the ordinary
- * way. There is at most one pull.
+ * Takes over the slots of a claim from another server, the source. Until the
+ * source is fenced, no other server changes the slots. The pull follows the
+ * source's log, beginning with a snapshot of the slots. It makes the same
+ * changes here by commands of our own, so they reach our journal and replicas
+ * in the ordinary way. There is at most one pull.
  *
  *   QUEUED -> CONNECTS -> LOADS -> ADOPTS -> FOLLOWS -> SETTLES -> ended
  *
  * A lost link, a log that cannot be executed, or a lack of memory lead back to
- * CONNECTS, and to a fresh snapshot. Until that replaces it, the data adopted
- * before stays, and must not be served to clients. Only the pull may write to
- * these slots here. Loop 0, unless a line says otherwise.
+ * CONNECTS, and to a fresh snapshot. Until the new one is adopted, the old data
+ * stays, and must not be served to clients. Only the pull may write to these
+ * slots here. Loop 0, unless a line says otherwise.
  */
 #pragma once
 

@@ -289,7 +289,7 @@ scan(struct adoption *adoption)
            no_memory(adoption, "the names of the keys that have come");
 }
 
-/* Returns false if it failed. */
+/* Takes the next step; *ret_done: there is no further one. False: it failed. */
 static bool
 step(struct adoption *adoption, bool *ret_done)
 {

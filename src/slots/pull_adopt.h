@@ -15,8 +15,8 @@
 struct adoption;
 struct inject;
 
-/* Begins an adoption, which owns FRESH from now on; the reaper of `ks` frees
- * it. */
+/* Begins an adoption, which owns FRESH from now on. At its end the reaper of
+ * `ks` frees FRESH. */
 struct adoption *adoption_new(struct keyspace *fresh, struct keyspace *ks,
                               struct inject *inject,
                               const struct slot_set *slots);

@@ -18,7 +18,7 @@ struct pull_roles {
     const struct loop0 *loop0;
     struct slot_drop *drop;
     atomic_bool *settles; /* set by the pull while it waits for the journal */
-    void (*poke)(void *ctx); /* loop 0 should call pull_look soon; any thread */
+    void (*poke)(void *ctx); /* makes loop 0 call pull_look; any thread */
     void *ctx;
 };
 
@@ -46,7 +46,7 @@ struct pull_progress {
     struct slot_set slots;
     char host[ROLE_HOST_MAX];
     unsigned port;
-    uint64_t age_ms;      /* since it left QUEUED; 0: it is in QUEUED */
+    uint64_t age_ms;      /* since the pull left QUEUED; 0 in QUEUED */
     uint64_t keys, bytes; /* adopted; in PULL_LOADS, received */
     unsigned attempts;    /* connections that have led to a snapshot */
     bool cut; /* the connection ended, but its snapshot is still being loaded */
@@ -54,7 +54,7 @@ struct pull_progress {
      * that have arrived but are not executed yet; and the age of the last group
      * when it was executed, by the clocks of both servers. */
     uint64_t position, lag_bytes, lag_ms;
-    char reason[STATUS_TEXT_MAX]; /* why there is no link; "": not known */
+    char reason[STATUS_TEXT_MAX]; /* why there is no link; "": unknown */
 };
 
 /* Counts of all pulls since the start. */

@@ -49,8 +49,8 @@ pull_log_free(struct pull_log *log)
 
 /* ---- commands ------------------------------------------------------------ */
 
-/* Deletes all keys of the slots at once: the commands that follow in the log
- * rely on that. */
+/* Deletes all keys of the slots, without pauses: the commands that follow in
+ * the log rely on that. */
 static bool
 flush(struct pull_log *log, bool one_db)
 {

@@ -4,8 +4,8 @@
  * over. Commands on other keys are skipped. MULTI and EXEC are skipped, too: no
  * client is served these slots yet, and the cut-over never lies inside a group.
  * FLUSHALL and FLUSHDB delete the keys of the slots here. SWAPDB, and a command
- * of whose keys only some are of these slots, cannot be executed: then the pull
- * begins anew. Loop 0.
+ * with keys both in these slots and in others, cannot be executed: then the
+ * pull begins anew. Loop 0.
  */
 #pragma once
 

@@ -19,7 +19,7 @@ struct adoption;
 struct inject;
 struct pull_log;
 
-/* NOLINTNEXTLINE(*Padding): the fields are in the order of use; one is made */
+/* NOLINTNEXTLINE(*Padding): fields in the order of use; one object only */
 struct pull {
     struct pull_roles roles;
     struct inject *inject;
@@ -37,7 +37,7 @@ struct pull {
     char history[HISTORY_ID_CHARS + 1];
     uint64_t until;
 
-    bool runs; /* it has begun: */
+    bool runs; /* the pull has begun: */
     uint64_t began_ms;
     struct upstream up;
     struct slot_set slots; /* the slots whose keys it may change here */
@@ -47,14 +47,14 @@ struct pull {
     bool follows; /* the snapshot is adopted, and the log is executed */
     struct pull_log *log;
     uint64_t position, sequence;
-    uint64_t durable_at; /* the position of our log when the fence was reached;
-                            0: it was not */
+    uint64_t durable_at; /* the position of our log when the pull reached the
+                            fence; 0: it has not reached it */
     uint64_t keys, bytes, lag_ms;
     unsigned attempts;
     struct buf text; /* the slots as text, for the source */
 };
 
-/* Begins and ends the link. */
+/* Begin and end the link. */
 void pull_link_begin(struct pull *pull);
 void pull_link_end(struct pull *pull);
 

@@ -115,7 +115,7 @@ spare(struct slot_drop *drop)
     }
 }
 
-/* Deletes a slice. Returns how long to pause then. */
+/* Deletes a slice. Returns how many ms to pause after it. */
 static uint64_t
 step(struct slot_drop *drop)
 {

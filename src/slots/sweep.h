@@ -11,7 +11,7 @@
 
 struct inject;
 
-/* The caller sets the first fields; all other fields begin with zeros. */
+/* The caller sets the fields up to `keep`; all others begin with zeros. */
 struct sweep {
     struct inject *inject;
     struct keyspace *ks;
@@ -26,7 +26,7 @@ struct sweep {
 };
 
 /* Deletes the keys that it finds in one slice (keyspace/slot_keys.h). Inside a
- * section of the gate, with room in the journal. False: a deletion failed. */
+ * section of the gate, with room in the journal. False: ret_reason says why. */
 bool sweep_step(struct sweep *sweep, char *ret_reason, size_t reason_size);
 void sweep_fini(struct sweep *sweep);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A turn is from crew_begin to crew_end: a thread works once in each.
+ * A turn lasts from crew_begin to crew_end. Each thread works once in a turn.
  */
 #include "snapshot/crew.h"
 
@@ -26,7 +26,7 @@ struct crew {
     void (*work)(void *ctx, unsigned number);
     void *ctx;
     unsigned size;
-    struct member members[THREADS_MAX]; /* from 1 on */
+    struct member members[THREADS_MAX]; /* 0 is the owner: not used */
 };
 
 static void *

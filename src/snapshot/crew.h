@@ -13,7 +13,7 @@ struct crew;
 struct crew *crew_new(unsigned threads);
 void crew_free(struct crew *crew);
 
-/* Returns how many threads work, with the owner. */
+/* Returns how many threads work, including the owner. */
 unsigned crew_size(const struct crew *crew);
 
 /* Makes each thread but the owner call WORK with its number, 1 to crew_size -

@@ -46,8 +46,8 @@ select_key(struct insert *insert, const struct snapshot_record *record,
     return true;
 }
 
-/* Returns false if there is no memory. The keyspace or nobody owns the filter
- * then. */
+/* Puts the filter into the keyspace. Returns false if there is no memory: then
+ * the keyspace owns the filter, or it is freed. */
 static bool
 put_filter(struct insert *insert, const struct key *key,
            const struct snapshot_record *record, struct bloom *bloom)

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-/* The owner sets the first fields; all else begins with zeros. */
+/* The owner sets the fields up to `threads`; all others begin with zeros. */
 struct insert {
     struct keyspace *keyspace;
     const struct bloom_env *env; /* the environment in which filters are made */

@@ -28,8 +28,8 @@ open_folder(int dir_fd)
 
 _Static_assert(KEYED_OTHERS_MAX == 64, "KEYRING_FULL says so");
 
-/* Reads one file. Its name is a fingerprint, if there is one. Returns whether
- * its secret is new. */
+/* Reads one file. fingerprint: the one that its name says, or NULL.
+ * Returns whether the secret is new. */
 static bool
 read_one(int dir_fd, const char *name, const uint64_t *fingerprint,
          keyring_wrong_fn *wrong, void *ctx)

@@ -18,13 +18,13 @@ enum { KEYRING_DIGITS = 16 /* digits of a fingerprint */ };
 
 /* Adds the secrets of a data directory to the process's keyring: hash-secret,
  * and those of the folder. Calls wrong, with the name in the directory, for
- * each file that has no valid secret. Returns how many secrets were new. */
+ * each file whose secret cannot be used. Returns how many secrets were new. */
 typedef void keyring_wrong_fn(void *ctx, const char *file, const char *reason);
 unsigned keyring_read(int dir_fd, keyring_wrong_fn *wrong, void *ctx);
 
-/* Makes hash-secret of a data directory the process's own secret, unless it has
- * one. Tools call it before keyring_read, which would count hash-secret among
- * the at most 64 of other servers. */
+/* Makes hash-secret of a data directory the process's own secret, unless the
+ * process has one. Tools call this before keyring_read, which would count
+ * hash-secret among the at most 64 secrets of other servers. */
 void keyring_read_own(int dir_fd);
 
 /* The functions of core/keyed.h, for rooms that may not include core. */

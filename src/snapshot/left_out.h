@@ -12,7 +12,7 @@
 
 struct keyspace;
 
-/* Let filters of every secret be made, from left_out_begin() to left_out_end().
+/* Allow filters without their secret, from left_out_begin() to left_out_end().
  * False: the secret of this fingerprint is in the keyring, so there is nothing
  * to leave out. Call them before the threads that load start, and after they
  * have ended. */

@@ -38,8 +38,8 @@ has_piece(struct lines *lines)
     return lines->piece != NULL;
 }
 
-/* Reads a part of a chunk without runs. Version 1 does not leave zeros out:
- * they must not use memory here, so they go through the piece. */
+/* Reads a part of a chunk without runs. Version 1 of the format has zero lines,
+ * too. These must not use memory, so its lines are read into `piece` first. */
 static enum snapshot_status
 read_step(struct lines *lines, struct chunk *chunk, uint8_t *to, size_t len,
           uint64_t offset)
@@ -259,8 +259,8 @@ lines_read(struct lines *lines, struct bloom *bloom, struct section *section,
 
 /* ---- pieces -------------------------------------------------------------- */
 
-/* Returns how many pieces of at most so many bytes a filter has; 0 if its
- * blocks are longer, and 0 for 0. */
+/* Returns how many pieces of at most `most` bytes a filter has; 0 if a block of
+ * the filter is longer, or if `most` is above PIECES_BYTES_MAX. */
 static uint64_t
 count_pieces(const struct bloom *bloom, uint64_t most)
 {
@@ -280,7 +280,7 @@ count_pieces(const struct bloom *bloom, uint64_t most)
     return count;
 }
 
-/* Checks the positions, which are as they are stored. */
+/* Decodes and checks the positions. Raises *last to the highest of them. */
 static bool
 take_positions(struct bloom_pieces *pieces, uint64_t first, uint64_t *last)
 {
@@ -296,7 +296,7 @@ take_positions(struct bloom_pieces *pieces, uint64_t first, uint64_t *last)
     return true;
 }
 
-/* Reads the rest of the section to its final place. */
+/* Reads the positions to their final place, and checks the section's hash. */
 static enum snapshot_status
 read_positions(struct lines *lines, const struct section *section,
                const uint8_t *head, struct bloom_pieces *pieces)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Threads share the making of filters, a few records at a time, and the
- * reader's thread alone changes the tables, so that the later record of a key
- * wins, in any epoch. It shows the filters of one section, and reads and hashes
- * the next one, while the other threads make those in between; then it helps
- * them.
+ * All threads make filters, each a few records at a time. Only the reader's
+ * thread shows them to the visitor, in the file's order, so that the later
+ * record of a key wins, in any epoch. While the other threads make the filters
+ * of a section, the reader's thread shows those of the section before it, and
+ * reads and hashes the section behind it. Then it helps them.
  */
 #include "snapshot/records.h"
 
@@ -17,7 +17,7 @@
 #include <inttypes.h>
 
 enum {
-    SOON = 16,    /* records to prefetch */
+    SOON = 16,    /* how many records ahead to prefetch */
     CLAIMED = 32, /* records that a thread makes before it asks again */
     FORM_BYTES_MIN = CODEC_FIXED_BYTES + CODEC_LAYER_BYTES,
     ITEMS_MAX = RECORDS_BYTES_MAX / RECORD_BYTES_MIN + 1
@@ -200,7 +200,7 @@ parse_whole(struct record_parser *parser, const struct section *section,
     return status;
 }
 
-/* Returns the length of a record by its head, or 0 if it cannot be so long. */
+/* Returns the length of a record, as its head says; 0 if that cannot be. */
 static size_t
 length_of(const uint8_t *at, size_t left, bool old)
 {
@@ -286,8 +286,8 @@ make_item(const struct records *records, struct maker *maker,
     return status;
 }
 
-/* Makes filters until all records are claimed. A record that was claimed before
- * a wrong one is made even so: it may be the first wrong one. */
+/* Makes filters until all records are claimed. After a failure other threads
+ * still make what they have claimed: it may have the first wrong record. */
 static void
 make_filters(void *ctx, unsigned number)
 {

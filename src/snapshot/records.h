@@ -44,7 +44,7 @@ struct record_batch {
     atomic_bool failed;
 };
 
-/* The reader sets the first fields; all other fields begin with zeros. */
+/* The reader sets the first three fields; all others begin with zeros. */
 struct records {
     struct record_parser parser; /* the parser of the reader's thread */
     const struct bloom_env *env;
@@ -56,8 +56,8 @@ struct records {
     struct record_batch *making; /* being made; or NULL */
 };
 
-/* Checks the record at `at`, where `left` bytes are left, all but its lines.
- * old: the record is of version 1 or 2. */
+/* Checks the record at `at`, except its lines. The section has `left` more
+ * bytes. old: the record is of version 1 or 2. */
 enum snapshot_status records_parse(struct record_parser *parser,
                                    const uint8_t *at, size_t left, bool old,
                                    uint64_t offset, struct record *ret_record);

@@ -16,7 +16,7 @@ struct runs {
     } run[PIECE_LINES / 2];
 };
 
-/* Finds the runs among so many lines, at most PIECE_LINES. */
+/* Finds the runs among `count` lines, at most PIECE_LINES. */
 void runs_find(const uint8_t *lines, uint32_t count, struct runs *ret_runs);
 
 /* Returns how many of the lines in these bytes are zero. */

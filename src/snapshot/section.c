@@ -13,7 +13,7 @@
 
 enum {
     AHEAD_BYTES = 16 << 20, /* read ahead */
-    BLOCK_BYTES = 4096      /* a disk fails to read as much at once */
+    BLOCK_BYTES = 4096      /* a bad place on a disk fails this much */
 };
 
 /* ---- errors and bytes ---------------------------------------------------- */
@@ -272,7 +272,7 @@ payload_fits(uint16_t type, uint64_t bytes)
                bytes % PIECES_POSITION_BYTES == 0;
     case SECTION_END_2:
         return bytes == END_BYTES_2;
-    case SECTION_LINES: /* besides what its head says */
+    case SECTION_LINES: /* lines.c checks the chunk's head */
         return bytes >= CHUNK_HEAD_BYTES &&
                bytes <= CHUNK_HEAD_BYTES + SNAPSHOT_CHUNK_BYTES;
     case SECTION_END:

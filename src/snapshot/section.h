@@ -40,7 +40,7 @@ struct section_file {
                          rules also read older files */
     /* records read so far, for errors; the owner counts */
     uint64_t records;
-    /* holds the last section_read_payload, or what section_reserve asked for */
+    /* the payload that was read last, or memory from section_reserve */
     uint8_t *buffer;
     size_t buffer_bytes;
 };
@@ -106,12 +106,13 @@ enum snapshot_status section_read_payload(struct section_file *file,
 enum snapshot_status section_expect_end(struct section_file *file,
                                         uint64_t offset);
 
-/* Makes file->buffer at least so large; its old contents are lost. */
+/* Makes file->buffer at least `bytes` long; its old contents are lost. False:
+ * there is no memory. */
 bool section_reserve(struct section_file *file, size_t bytes);
 
 /* Finds the first intact section at `at` or behind it that has the number
- * `ordinal` or a higher one, and begins a filter or is the end; false if there
- * is none. Uses the buffer, which must have SECTION_SCAN_BYTES + PIECE_BYTES.
- */
+ * `ordinal` or a higher one, and does not have lines, which are useless without
+ * the section that begins their filter. False if there is none. Uses the
+ * buffer, which must have SECTION_SCAN_BYTES + PIECE_BYTES. */
 bool section_find(struct section_file *file, uint64_t at, uint64_t ordinal,
                   struct section *ret_section);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Writes a snapshot: system calls and the caller's memory only. Records and
+ * Writes a snapshot with only system calls and the caller's memory. Records and
  * voids are gathered in the payload until they fill a section; lines and
  * effects go to the file straight from the caller's memory.
  */
@@ -15,9 +15,9 @@
 #include "snapshot/runs.h"
 #include "snapshot/snapshot_format.h"
 
-/* Starts writing pages to the disk each time so many bytes were written. So the
- * final sync has little left to do, and other writers' syncs do not wait behind
- * it. */
+/* Starts writing pages to the disk each time this many bytes are written. So
+ * the final sync has little left to do, and other writers' syncs do not wait
+ * behind it. */
 enum { WRITING_BYTES = 16 << 20 };
 
 /* From this size on, a filter that is mostly zero is written as a large one. */
@@ -29,10 +29,10 @@ enum { TAIL_BYTES = 4 << 10 };
 /* The large filter whose lines are being written. */
 struct large {
     bool open;
-    bool deletable;                   /* deletable: pieces follow the lines */
+    bool deletable;                   /* its pieces follow the lines */
     uint32_t layers, layer;           /* layer: whose lines come next */
     uint64_t at;                      /* bytes of that layer that have come */
-    uint64_t reached;                 /* up to here they are in the file */
+    uint64_t reached;                 /* up to here the file has them */
     uint64_t bytes[BLOOM_LAYERS_MAX]; /* of each layer */
 };
 
@@ -198,7 +198,7 @@ gathered(struct snapshot_writer *writer, const uint8_t *end)
     }
 }
 
-/* A database that was flushed more often than a file can say fails the save. */
+/* Fails the save if the epoch is too high, after too many flushes. */
 static void
 make_record_head(struct snapshot_writer *writer, uint8_t *to,
                  const struct snapshot_record *record, uint64_t form_bytes)
@@ -289,8 +289,8 @@ put_sparse(struct snapshot_writer *writer, uint32_t layer, uint64_t offset,
     put_section(writer, SECTION_LINES, (size_t)(to - writer->payload));
 }
 
-/* Writes the lines of a piece that are not zero. The zero lines between them
- * are left out only if they are more than an eighth of the others, since that
+/* Writes the lines of a piece that are not zero. Leaves out the zero lines
+ * between them only if they are more than an eighth of the others, since that
  * costs a copy. Returns where in the layer the written lines end, `reached` if
  * there are none. */
 static uint64_t
@@ -449,7 +449,7 @@ snapshot_put_lines(struct snapshot_writer *writer, const void *lines,
 
 /* ---- whole filters ------------------------------------------------------- */
 
-/* Ends a large filter whose lines are all of the record's position. */
+/* Ends a large filter whose lines were all copied at the record's position. */
 static void
 end_whole(struct snapshot_writer *writer)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Writes the full state into one file, version 3; snapshot_format.h draws it.
- * SAVE, BGSAVE, the journal's base and full synchronizations are all this
+ * SAVE, BGSAVE, the journal's base and full synchronizations all use this
  * format. The caller gives copies: the writer never sees the keyspace, and
  * neither allocates nor locks nor logs.
  *

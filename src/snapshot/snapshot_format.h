@@ -32,14 +32,14 @@
  *     16   8  bytes of the payload
  *     24   .  payload
  *      .   8  XXH3-64 of the payload, its seed being XXH3-64 of the 24 bytes
- *             above with the file key as seed: what is moved, left out or
- *             exchanged never fits
+ *             above with the file key as seed. So a section that was moved,
+ *             left out or exchanged is noticed
  *
  *   A key is named by its database, its epoch and its name. The number of the
- *   database is the one that clients used at B. SWAPDB exchanges what numbers
- *   stand for; here a number goes on to stand for the same keys. The epoch says
- *   how often the database was flushed since B. Of two records of a key the
- *   later counts, and none before a void of it.
+ *   database is the one that clients used at B. In the file a number
+ *   stands for the same keys even after a SWAPDB. The epoch says how often the
+ *   database was flushed since B. Of two records of a key the later one counts.
+ *   A void of a key cancels the records of the key before it.
  *
  *   type 5: small filters, whole records one after the other, at least one
  *      0   4  database
@@ -54,21 +54,21 @@
  *
  *   type 6: a large filter. One record of the same form, that ends with the
  *   head of the stored form; "bytes of the stored form" counts the lines too.
- *   They follow at once in sections of type 3, or fewer of them and then voids,
- *   of which the first is this key's. Behind all lines of a deletable filter
- *   comes one section of type 10
+ *   All lines follow at once in sections of type 3. Then comes one section of
+ *   type 10 if the filter is deletable. Or a section of voids, whose first void
+ *   is of this key, ends the filter early
  *
  *   type 3: a chunk of the lines of the layers, in order. Lines between two
  *   chunks of a layer, and before its first, are zero; the last chunk reaches
  *   the layer's end
  *      0   4  layer
- *      4   4  n: number of runs, 0 if none is drawn
+ *      4   4  n: number of runs; 0: there is no table of runs
  *      8   8  where in the layer's bytes these lines begin
  *     16  8n  runs, in a chunk that spans 256 KiB at most:
  *               0  4  lines that are here, at least one
- *               4  4  zero lines behind them that are not; 0 of the last run
- *      .   .  whole lines, of this layer only, 16 MiB at most; with no run
- *             there may be none, at the end of what is zero
+ *               4  4  zero lines behind them, left out; 0 in the last run
+ *      .   .  whole lines, of this layer only, 16 MiB at most. A chunk without
+ *             runs and lines marks the layer's end, if zero lines are before it
  *
  *   type 8: voids, one after the other, at least one
  *      0   4  database
@@ -76,8 +76,8 @@
  *      8   4  bytes of the name
  *     12   .  name
  *
- *   type 10: the pieces of a deletable filter (core/deletable.h), since its
- *   lines do not only get more bits
+ *   type 10: the pieces of a deletable filter (core/deletable.h). Lines lose
+ *   bits there, so a loader must know which effects each piece includes
  *      0   8  most: a piece of a layer has collision_piece_bytes(most);
  *             0: there are no pieces, and the record's position counts
  *      8  8n  for each piece, layer by layer: up to which position of the
@@ -88,7 +88,7 @@
  *      0   8  position where the group's text begins
  *      8   8  sequence of the group
  *     16   8  bytes of the whole text, without the seal
- *     24   8  where in it this part begins
+ *     24   8  where in the text this part begins
  *     32   .  the part, 1 MiB at most
  *
  *   type 7: the end, and the last bytes of the file
@@ -190,8 +190,8 @@ enum {
 
     DATABASES_MAX = 65535,
     NAME_BYTES_MAX = 512 << 20,
-    /* The most of a section of small filters: it lacks one byte to be full, and
-     * one more filter comes. */
+    /* The longest section of small filters: it lacks one byte to be full, and
+     * then one more filter comes. */
     RECORDS_BYTES_MAX = SNAPSHOT_SECTION_BYTES + SNAPSHOT_DIRECT_BYTES,
     LARGE_BYTES_MAX = RECORD_HEAD_BYTES + NAME_BYTES_MAX + CODEC_HEAD_BYTES_MAX,
     VOIDS_BYTES_MAX = VOID_HEAD_BYTES + NAME_BYTES_MAX,
@@ -201,7 +201,7 @@ enum {
      * fits into a core's own cache. */
     PIECE_BYTES = 256 << 10,
     PIECE_LINES = PIECE_BYTES / BLOOM_LINE_BYTES,
-    /* The most of a chunk with runs. It spans at most a piece, and the runs
+    /* The longest chunk with runs. It spans at most a piece, and the runs
      * take less than the zero lines between them would. */
     SPARSE_BYTES_MAX = CHUNK_HEAD_BYTES + PIECE_BYTES + RUN_BYTES
 };

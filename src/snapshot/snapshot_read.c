@@ -66,7 +66,7 @@ stopped(struct reader *reader, uint64_t offset)
                         "Reading was stopped here.");
 }
 
-/* Shows what is left of the records before. */
+/* Shows the records that were read, but not shown yet. */
 static enum snapshot_status
 settle_records(struct reader *reader)
 {
@@ -77,8 +77,8 @@ settle_records(struct reader *reader)
     return status;
 }
 
-/* Returns the error of the records before, if there is one: it is the first in
- * the file. */
+/* Shows the records before this section. Returns their error, if there is one,
+ * since it comes first in the file; else `status`. */
 static enum snapshot_status
 first_error(struct reader *reader, enum snapshot_status status)
 {
@@ -116,7 +116,7 @@ name_of(const struct snapshot_record *record)
                                 (uint64_t)record->db << 32 | record->epoch);
 }
 
-/* Checks the void at `at`, of which `left` bytes are there. */
+/* Checks the void at `at`. The section has `left` more bytes. */
 static enum snapshot_status
 parse_void(struct reader *reader, const uint8_t *at, size_t left,
            uint64_t offset, struct snapshot_record *ret_gone)
@@ -189,7 +189,7 @@ read_voids(struct reader *reader, const struct section *section,
 
 /* ---- large filters ------------------------------------------------------- */
 
-/* Reads the positions of its pieces, behind the lines of a deletable filter. */
+/* Reads the positions of a deletable filter's pieces, behind its lines. */
 static enum snapshot_status
 read_pieces(struct reader *reader, const struct record *record,
             struct section *section, struct bloom *bloom)
@@ -459,8 +459,8 @@ pass_over(struct reader *reader)
     return SNAPSHOT_OK;
 }
 
-/* Finds the first section with the key that an end section of so many bytes
- * has.
+/* Finds the first section that fits the file key in the end section, whose
+ * length is said to be `end_bytes`.
  */
 static bool
 find_with_key(struct reader *reader, size_t end_bytes,

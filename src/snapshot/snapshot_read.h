@@ -29,7 +29,7 @@ MUST_CHECK enum snapshot_status snapshot_read(
 
 /* Reads a snapshot from a stream, up to its end, without passed_over. A stream
  * may claim any size for a filter until the bytes have come: env limits them.
- * An error of the source is error->error. */
+ * The errno of a failed source is in ret_error->error. */
 MUST_CHECK enum snapshot_status snapshot_read_source(
     const struct snapshot_source *source, const struct bloom_env *env,
     const struct snapshot_visitor *visitor, struct snapshot_progress *progress,

@@ -18,7 +18,7 @@ struct snapshot_source {
 enum snapshot_status {
     SNAPSHOT_OK,
     SNAPSHOT_DAMAGED,
-    SNAPSHOT_NEWER,  /* an intact header of a later version */
+    SNAPSHOT_NEWER,  /* the file or a filter is of a later version */
     SNAPSHOT_SECRET, /* a filter is keyed with a secret that is not known */
     SNAPSHOT_IO,     /* error.error is the errno */
     SNAPSHOT_NOMEM,

@@ -50,7 +50,7 @@ struct snapshot_record {
 
 /* A group of the log between B and E. */
 struct snapshot_effects {
-    uint64_t position, sequence; /* where its text begins */
+    uint64_t position, sequence; /* position: where its text begins */
     struct slice commands;       /* without the seal */
     bool behind_gap; /* effects before it are lost: the file is salvaged */
 };

@@ -17,9 +17,9 @@ struct snapshot_visitor {
      * that return a bool. Each function but filter may be NULL. */
     bool (*header)(void *ctx, const struct snapshot_stamp *begin,
                    uint32_t databases);
-    /* Called before the first filter, with the number that the header
-     * announces, or with fewer if the file has no bytes for so many. Not for a
-     * stream, whose length nobody knows. */
+    /* Called before the first filter, with the number of keys that the header
+     * announces, or with a lower one if the file is too short for so many. Not
+     * called for a stream, whose length nobody knows. */
     void (*expect)(void *ctx, uint64_t keys);
     /* Called with a filter, whose memory comes from the reader's env. The
      * visitor then owns what the struct points to, also if it returns false.
@@ -30,8 +30,8 @@ struct snapshot_visitor {
     /* Called some keys ahead of filter, to prefetch what it will read; hash:
      * key_hash() of the name. */
     void (*soon)(void *ctx, uint64_t hash, uint32_t db);
-    /* Called with a key (db, epoch and name) that has no filter in the state.
-     * If a filter of it was shown before, that filter does not count. */
+    /* Called with a key (db, epoch and name). Filters of it that were shown
+     * before do not count; one that is shown later does. */
     bool (*gone)(void *ctx, const struct snapshot_record *record);
     /* Called with each group of effects, behind all keys. */
     bool (*effects)(void *ctx, const struct snapshot_effects *effects);
@@ -41,8 +41,8 @@ struct snapshot_visitor {
      * skipped. NULL: damage ends the reading. */
     void (*passed_over)(void *ctx, const struct snapshot_error *error,
                         uint64_t from, uint64_t to);
-    /* If this is more than 1, so many threads make small filters. The caller's
-     * thread makes all calls, in the order of the file. */
+    /* How many threads make small filters; 0 or 1: only the caller's. The
+     * caller's thread makes all calls, in the order of the file. */
     unsigned threads;
     void *ctx;
 };

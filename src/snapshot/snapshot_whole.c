@@ -14,7 +14,7 @@ enum { PENDING = 32, FETCHED_LINES = 4 };
 struct whole {
     struct snapshot_writer *writer;
     uint64_t position;
-    uint64_t seen; /* entries; the last PENDING wait */
+    uint64_t seen; /* number of entries; the last PENDING wait */
     int error;
     struct pending {
         struct snapshot_record record;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Loop 0 and the thread share a list of blocks of one size. Loop 0 writes
- * behind the filled part, the thread reads within it, both without the mutex;
- * only `filled` moves under it. So each byte is copied twice: into the queue,
- * and to its final place. A block that was read goes to options.copy, if there
- * is one.
+ * behind the filled part of a block and the thread reads within it, both
+ * without the mutex; they change `filled` and the list only with the mutex. So
+ * each byte is copied twice: into the queue, and to its final place. A block
+ * that was read goes to options.copy, if there is one.
  */
 #include "snapshot/transfer.h"
 
@@ -40,7 +40,7 @@ struct transfer {
     struct snapshot_stamp stamp;
 
     pthread_mutex_t mutex; /* guards what follows */
-    pthread_cond_t news;   /* for the thread */
+    pthread_cond_t news;   /* wakes the thread */
     struct block *first, *last;
     size_t queued;
     bool is_full;   /* transfer_put returned false, and poke is still due */
@@ -190,8 +190,8 @@ pass_on(const struct transfer *transfer, struct block *block)
 }
 
 /* Removes `step` bytes of the first block. Gives the mutex back for a moment to
- * pass it on and to call poke: only once half of the queue is read, so that
- * this is rare. */
+ * pass on a block that was read whole, or to call poke. It calls poke only once
+ * half of the queue is read, so that this is rare. */
 static void
 consume(struct transfer *transfer, struct block *block, size_t step)
 {
@@ -219,7 +219,7 @@ consume(struct transfer *transfer, struct block *block, size_t step)
     pthread_mutex_lock(&transfer->mutex);
 }
 
-/* Passes on the last block, and the news. */
+/* Passes on the last block, and says whether the snapshot was good. */
 static void
 end_copy(struct transfer *transfer, bool good)
 {

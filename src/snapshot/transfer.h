@@ -28,15 +28,15 @@ struct transfer_copy {
 struct transfer_options {
     struct keyspace_options
         keyspace; /* as those of the keyspace in use, without hooks */
-    /* The keyspace in use: frees loaded data that is not wanted in the
-     * background (keyspace_discard). NULL: the thread, or transfer_free, frees
+    /* The keyspace in use: its reaper frees loaded data that is not wanted
+     * (keyspace_discard). NULL: the thread, or transfer_free, frees
      * it. */
     struct keyspace *present;
     const struct bloom_env *env; /* limited only by the machine's memory */
     const struct completion *completion; /* snapshot/completion.h */
     const struct walk_part *part;        /* limit of the snapshot, or NULL */
     struct transfer_copy copy;           /* zeros: there is none */
-    size_t queue_bytes; /* transfer_put returns false if it has more */
+    size_t queue_bytes; /* with as many, transfer_put returns false */
     /* Called when the queue has room again, or the thread has ended. The thread
      * calls it, without a lock that loop 0 could hold. */
     void (*poke)(void *ctx);

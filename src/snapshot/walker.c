@@ -179,9 +179,9 @@ lag(struct walker *walker)
     }
 }
 
-/* Walks again until a round copied little. Each round has to copy what was
- * marked during the one before: if that is not less and less, the commands that
- * mark are too fast. */
+/* Walks again until a round copied little. A round copies what commands marked
+ * during the round before. If it copied more than half as much as that round,
+ * the commands mark too fast. */
 static int
 walk_rounds(struct walker *walker, unsigned thread,
             const struct walk_sink *sink)

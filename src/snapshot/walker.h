@@ -17,7 +17,7 @@
  *   bits already; so the loader sets bits and raises counts whatever is there.
  * - Adds and deletes of a deletable filter say what they did. Its lines are
  *   copied in pieces with a position each, and the loader changes a line only
- *   if its piece is from before.
+ *   if its piece was copied before.
  * - DEL, expiry and times to live act on the copy as they did on the filter. A
  *   name that is missing in the file was missing at the walk, too.
  * - A create: the loader makes the key, unless the walk has met it since: then
@@ -29,7 +29,7 @@
  * - FLUSHALL, FLUSHDB, SWAPDB: keyspace/walk.h.
  * - RESTORE brings the whole filter with it.
  *
- * Loop 0 owns it, but for what the thread does.
+ * Loop 0 owns the walker. The thread only runs its job.
  */
 #pragma once
 
@@ -55,7 +55,7 @@ struct walker_job {
     int dir_fd;
     const char *dir; /* its path; ESTALE or ENOENT if the directory is no longer
                         there. NULL: not checked */
-    const char *name; /* the final name; <name>.tmp until then. Copied */
+    const char *name; /* the final name, copied; <name>.tmp until then */
     /* For a pipe, to_pipe is set: the end to write to, which the walker closes.
      * EPIPE: the reader is gone. */
     bool to_pipe;
@@ -103,13 +103,13 @@ bool walker_reap(struct walker *walker, int *ret_error);
 bool walker_has_walk(const struct walker *walker);
 void walker_drop(struct walker *walker);
 
-/* Makes the thread end soon, if the pipe's reader has gone or still reads. Any
- * thread. */
+/* Makes the thread end soon. With a pipe this works only if the reader still
+ * reads, or has gone. Any thread. */
 void walker_cancel(struct walker *walker);
 
 struct walker_figures {
     uint64_t bytes, keys, keys_total;
-    uint64_t holds, rounds, spool_bytes; /* also of the last walk */
+    uint64_t holds, rounds, spool_bytes; /* without a walk: of the last one */
 };
 void walker_get_figures(struct walker *walker,
                         struct walker_figures *ret_figures);

@@ -25,7 +25,7 @@ enum {
     RECORD_BYTES = 16 * 1024,
     WAITING_KEEP_BYTES = 1024 * 1024,
     /* Measured with OpenSSL 3.0 (tests/unit/tls/test_tls.c): a connection
-     * after its handshake, during it, and one that keeps part of a record. */
+     * after its handshake, during it, and what a part of a record adds. */
     OPEN_BYTES = 22 * 1024,
     HANDSHAKE_BYTES = 40 * 1024,
     PART_BYTES = 17 * 1024,
@@ -112,7 +112,7 @@ new_bio(struct tls *tls)
     return bio;
 }
 
-/* Takes a reference to one of the contexts. */
+/* Returns a new SSL, which has a reference to one of the contexts, or NULL. */
 static SSL *
 new_ssl(struct tls_contexts *contexts, SSL_CTX *const *which,
         bool *ret_check_names)
@@ -255,7 +255,7 @@ fail_without_memory(struct tls *tls)
     tls->reason = "no memory";
 }
 
-/* Reads the next record into `plain`. Returns false when there is none. */
+/* Reads the next record into `plain`. False: none, or a failure. */
 static bool
 open_next(struct tls *tls, struct buf *plain)
 {

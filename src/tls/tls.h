@@ -23,9 +23,9 @@
 struct tls;
 
 /* tls_new_server() makes the side that was dialled. tls_new_dial() makes the
- * side that dials `host`; it checks the other side's certificate, and that it
- * is for this host. Returns NULL without memory, or if the contexts of that
- * side are not loaded. */
+ * side that dials `host`; it checks the other side's certificate and, with
+ * check_names, that the certificate is for this host. Returns NULL without
+ * memory, or if the context of that side is not loaded. */
 struct tls *tls_new_server(struct tls_contexts *contexts);
 struct tls *tls_new_dial(struct tls_contexts *contexts, const char *host);
 void tls_free(struct tls *tls); /* NULL is fine */
@@ -73,5 +73,5 @@ bool tls_is_inside_record(const struct tls *tls);
 /* Returns why TLS_FAILED was returned; a static text. */
 const char *tls_reason(const struct tls *tls);
 
-/* Estimates the memory that it uses now. */
+/* Estimates the memory that this side uses now. */
 size_t tls_memory_bytes(const struct tls *tls);

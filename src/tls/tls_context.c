@@ -172,7 +172,7 @@ use_known_authorities(const struct load *load)
     ERR_clear_error();
 }
 
-/* Reads the authorities. The server also tells its clients their names. */
+/* Reads the authorities. A server also tells clients those of the file. */
 static bool
 use_authorities(struct load *load, bool serves)
 {

@@ -32,7 +32,8 @@ struct tls_settings {
     bool session_caching;
     uint64_t session_cache_size, session_cache_timeout_s;
     bool serves, dials;  /* which of the two sides are wanted */
-    bool check_names;    /* a dialled server's certificate is for its host */
+    bool check_names;    /* a dialled server's certificate must be for its
+                            host */
     bool partial_chains; /* a server's certificate may itself be in ca_cert_file
                           */
     bool known_authorities; /* without ca_cert_file and ca_cert_dir, the
@@ -54,7 +55,7 @@ struct tls_contexts {
 enum tls_certificate {
     TLS_SERVER_CERTIFICATE,
     TLS_CLIENT_CERTIFICATE, /* of the side that dials */
-    TLS_AUTHORITY,          /* the one in tls-ca-cert-file that expires first */
+    TLS_AUTHORITY,          /* the trusted authority that expires first */
     TLS_CERTIFICATE_COUNT
 };
 

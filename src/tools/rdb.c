@@ -38,12 +38,12 @@ enum {
     DATABASE_MAX = 1 << 20,
 };
 
-/* Names of nine characters of six bits, and a version of ten bits. */
+/* A module's id: nine characters of six bits, and a version of ten bits. */
 #define MODULE_VERSION_BITS 10
 
 /* The values by type. `form` is what a value consists of: s a string, l a
- * length, 8 eight bytes, d a number as text, and n( ... ) a count and as many
- * times what is inside. */
+ * length, 8 eight bytes, d a number as text, and n( ... ) a count, and that
+ * many times what is inside. */
 static const struct {
     enum rdb_kind kind;
     const char *form; /* NULL: unknown, or read by a function */
@@ -92,7 +92,8 @@ rdb_kind_name(enum rdb_kind kind)
 
 /* ---- values -------------------------------------------------------------- */
 
-/* Skips a number as text: its length, or 253 to 255 for what is no number. */
+/* Skips a number as text: length and text, or one byte of 253 to 255 for NaN or
+ * infinity. */
 static bool
 skip_text_number(struct rdb *rdb)
 {
@@ -162,7 +163,7 @@ skip_lengths(struct rdb *rdb, unsigned count)
     return ok;
 }
 
-/* Skips count things of so many bytes. */
+/* Reads a count, and skips as many things of `bytes` bytes each. */
 static bool
 skip_many(struct rdb *rdb, uint64_t bytes)
 {
@@ -395,7 +396,7 @@ take_expiry(struct rdb *rdb, unsigned operation)
     }
     rdb->expires_at_ms =
         seconds ? (uint64_t)get_u32(bytes) * 1000 : get_u64(bytes);
-    /* Zero would mean none; a past time is as good as another. */
+    /* Zero would mean never; any past time has the same effect. */
     rdb->expires_at_ms += rdb->expires_at_ms == 0;
     return true;
 }

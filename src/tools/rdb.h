@@ -20,7 +20,7 @@ struct rdb_filter {
     enum rdb_module module;
     struct slice value; /* the type and the value, as in DUMP; empty: the value
                            or the key is longer than the limit */
-    uint64_t offset;    /* offset of its type */
+    uint64_t offset;    /* where its type stands in the file */
 };
 
 struct rdb_visitor {
@@ -38,7 +38,7 @@ enum rdb_kind {
     RDB_HASHES,
     RDB_STREAMS,
     RDB_MODULE_VALUES, /* values of other modules */
-    RDB_MODULE_DATA,   /* of modules, beside the keys */
+    RDB_MODULE_DATA,   /* data of modules outside of keys */
     RDB_FUNCTIONS,
     RDB_KIND_COUNT
 };
@@ -53,13 +53,13 @@ struct rdb_result {
     char why[RDB_WHY_MAX]; /* one English clause, without the file's name */
     char product[RDB_TEXT_MAX]; /* "redis 7.0.15" */
     unsigned version;
-    bool checked; /* it has a checksum, which is right */
+    bool checked; /* the file has a checksum, which is right */
     uint64_t filters;
     uint64_t skipped[RDB_KIND_COUNT];
     struct slice rest; /* bytes behind the end, from the last call of `next` */
 };
 
-/* Returns whether it succeeded; sets *ret_result in any case. */
+/* Reads an RDB. Returns whether that succeeded; always sets *ret_result. */
 bool rdb_read(const struct rdb_source *source,
               const struct rdb_visitor *visitor, struct rdb_result *ret_result);
 

@@ -53,7 +53,7 @@ fill(struct rdb_input *input)
     return true;
 }
 
-/* Moves behind some of the bytes that are there. */
+/* Passes over `len` bytes that are there, and keeps them while `keeps`. */
 static void
 pass(struct rdb_input *input, size_t len)
 {
@@ -116,8 +116,8 @@ rdb_skip(struct rdb_input *input, uint64_t len)
 
 /* ---- lengths and strings ------------------------------------------------- */
 
-/* Reads a length. If a special string is in its place, sets *ret_special to its
- * first byte, else to 0. */
+/* Reads a length, and sets *ret_special to 0. If a special string is in its
+ * place, only sets *ret_special to the first byte of that string. */
 static bool
 take_length_or_special(struct rdb_input *input, uint64_t *ret_length,
                        uint8_t *ret_special)
@@ -179,7 +179,7 @@ take_number(struct rdb_input *input, uint8_t special, struct buf *to)
     return true;
 }
 
-/* Unpacks `packed` bytes, which follow, to the end of the buffer. */
+/* Reads a packed string. Appends its text to the buffer, if there is one. */
 static bool
 take_packed(struct rdb_input *input, struct buf *to)
 {
@@ -197,7 +197,7 @@ take_packed(struct rdb_input *input, struct buf *to)
     }
     ok = take_long(input, &packed, packed_len);
     if (ok && !to->failed) {
-        /* A packed byte stands for at most 264 bytes / 3. Nobody packs an
+        /* Three packed bytes stand for at most 264 bytes. Nobody packs an
          * empty string. */
         space = packed.failed || len == 0 || len / 88 > packed.len
                     ? NULL

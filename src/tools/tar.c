@@ -10,8 +10,8 @@
  *      136    12 time
  *      148     8 sum of all bytes, with spaces in its own place
  *
- * Numbers are octal. A record is "LENGTH key=value\n"; its length counts all of
- * it.
+ * Numbers are octal. A record is "LENGTH key=value\n"; LENGTH counts the whole
+ * record.
  */
 #include "tools/tar.h"
 
@@ -210,7 +210,7 @@ get_decimal(struct slice text, uint64_t *ret_value)
     return true;
 }
 
-/* Cuts off a record. */
+/* Cuts the next record off `rest`. False: it is malformed. */
 static bool
 next_record(struct slice *rest, struct slice *ret_key, struct slice *ret_value)
 {

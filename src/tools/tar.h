@@ -29,7 +29,7 @@ struct tar_entry {
 size_t tar_put(const struct tar_entry *entry, uint64_t seconds,
                char ret_head[TAR_HEAD_MAX]);
 
-/* Returns how many zeros follow so many bytes of contents. */
+/* Returns how many zeros must follow `bytes` bytes of contents. */
 size_t tar_padding(uint64_t bytes);
 
 enum tar_status {

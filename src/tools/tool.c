@@ -63,7 +63,7 @@ tool_end(struct tool *tool)
 
 /* ---- the command line ---------------------------------------------------- */
 
-/* Returns the command that the words begin with, from `at` on; NULL: there is
+/* Returns the command that the word with the index `at` names; NULL: there is
  * none. */
 static const struct tool_command *
 find_command(const struct tool_interface *interface,
@@ -81,8 +81,8 @@ find_command(const struct tool_interface *interface,
     return command->name != NULL ? command : NULL;
 }
 
-/* Prints where the usage is described: of the command, if the words begin with
- * one. */
+/* Says where the usage is described: that of the command, if the words begin
+ * with one, else that of the program. */
 static void
 complain_usage(struct tool *tool, const struct tool_interface *interface,
                const struct tool_words *words)
@@ -102,8 +102,8 @@ struct common {
     bool help, version, quiet;
     const char *print; /* NULL: not asked for */
     struct program_option list[8];
-    /* The options given that only some commands take: bits by place in the
-     * program's list. */
+    /* The given options that only some commands take. Bit i stands for option i
+     * of the program's list. */
     uint64_t limited;
 };
 
@@ -161,7 +161,7 @@ init_common(struct common *common, struct tool *tool)
     memcpy(common->list, list, sizeof(list));
 }
 
-/* Reads one argument, or an option and its value. False: a mistake. */
+/* Reads one option and its value. False: a mistake. */
 static bool
 read_word(struct tool *tool, const struct program_option *options,
           struct common *common, int argc, char **argv, int *at)
@@ -364,7 +364,7 @@ tool_bar_begin(struct tool *tool, enum tool_unit unit, uint64_t total)
 static double
 percent(const struct tool *tool)
 {
-    /* A file that grows while it is read may go past the end. */
+    /* `done` may exceed `total` if a file grows while it is read. */
     return tool->done >= tool->total
                ? 100.0
                : (double)tool->done * 100.0 / (double)tool->total;

@@ -79,8 +79,8 @@ bool tool_parse(struct tool *tool, int argc, char **argv,
 
 /* ---- progress ------------------------------------------------------------ */
 
-/* Lines of progress fit 60 columns. Writes a number below 10,000 whole, and
- * others with three digits and a unit, as in 12.3M. Returns the text. */
+/* Writes a number below 10,000 whole, and others with three digits and a unit,
+ * as in 12.3M, so that lines of progress fit 60 columns. Returns the text. */
 enum { TOOL_SHORT = 8 };
 char *tool_short(uint64_t n, char ret_text[TOOL_SHORT]);
 

@@ -245,7 +245,7 @@ send_ready(struct web *web, struct http_reply *reply)
 
     if (is_due(kept, METRICS_KEPT_NS)) {
         write_readiness(web, &kept->text);
-        buf_append(&kept->text, "", 1); /* ends the text */
+        buf_append(&kept->text, "", 1); /* ends it with a zero byte */
     }
     if (kept->text.failed) {
         kept->made_ns = 0;

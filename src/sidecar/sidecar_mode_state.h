@@ -88,7 +88,8 @@ sidecar_mode_now_ms(void)
     return run_clock_ms();
 }
 
-/* Return where the daemon beside a node is, or NULL, and its port. */
+/* sidecar_mode_node() returns where the daemon beside a node listens, or NULL.
+ * sidecar_mode_port() returns the port there. */
 static inline const struct view_node *
 sidecar_mode_node(const struct sidecar_mode *mode, const char *id)
 {

@@ -58,7 +58,7 @@ check_own_port(struct sidecar_mode *mode, const struct cluster_view *view)
 }
 
 /* Commands compare this time with a clock that goes on while the machine sleeps
- * (clock_boot_ns). until_ms is by the clock of events, which does not. */
+ * (clock_boot_ns). until_ms is by the clock of events, which stops then. */
 static void
 set_leaving(struct sidecar_mode *mode, uint64_t until_ms)
 {

@@ -24,8 +24,8 @@ void sidecar_owner_answered(void *ctx, uint64_t number,
  * False: the text is malformed. */
 bool sidecar_owner_told(struct sidecar_mode *mode, struct slice text);
 
-/* Executes an order. The caller's reference to it goes to the mode, until it is
- * answered. */
+/* Executes an order. The mode takes over the caller's reference to the order,
+ * and drops it when the order is answered. */
 void sidecar_owner_take(struct sidecar_mode *mode, struct fence_order *order);
 
 /* Answers the orders whose changes are on the disk, and those that change

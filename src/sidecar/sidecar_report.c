@@ -6,7 +6,7 @@
 
 enum {
     AGAIN_MS = 60 * 1000,
-    CHANGE_MS = 1000 /* logs no slots that are missing only for a moment */
+    CHANGE_MS = 1000 /* least time between lines; logs no shorter gaps */
 };
 
 static void

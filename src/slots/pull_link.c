@@ -19,7 +19,7 @@
 
 #include <stdio.h>
 
-enum { SLICE_NS = 500000 /* of adoption, between turns of loop 0 */ };
+enum { SLICE_NS = 500000 /* of adoption in one look of loop 0 */ };
 
 /* Returns whether the pull may write: a replica executes only its primary's
  * log. Inside a section of the gate. */

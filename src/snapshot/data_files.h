@@ -12,9 +12,9 @@
 
 /* Where the name comes from. */
 enum file_place {
-    IN_DIR,           /* it is a name in dir */
-    IN_DIR_BY_OPTION, /* the option of this name has a name in dir */
-    BY_OPTION         /* the option of this name has a path, anywhere */
+    IN_DIR,           /* `name` is the file's name in dir */
+    IN_DIR_BY_OPTION, /* the option `name` has a name in dir */
+    BY_OPTION         /* the option `name` has a path, anywhere */
 };
 
 /* What happens to the file when dir was lost while the server runs. */
@@ -34,8 +34,8 @@ enum file_deed {
     DEED_DATA,   /* copies what is intact, up to the place that was asked for */
     DEED_SECRET, /* copies it, but not with --without-secrets */
     DEED_OPTIONS, /* copies it; with --without-secrets, without passwords */
-    DEED_ROLE,    /* prints its contents; --keep-role copies it */
-    DEED_KNOWN,   /* copies it, without the slots in it */
+    DEED_ROLE,    /* prints the role in it; --keep-role copies it */
+    DEED_KNOWN,   /* copies it, with no slot marked as held */
     DEED_OUTER,   /* with --config, as DEED_SECRET */
     DEED_NAMED,   /* with --config, says that it is not included */
     FILE_DEEDS

@@ -17,7 +17,7 @@ struct insert {
     struct keyspace *keyspace;
     const struct bloom_env *env; /* the environment in which filters are made */
     const struct completion *completion; /* NULL: effects are refused */
-    const struct walk_part *part;        /* limit of the snapshot, or NULL */
+    const struct walk_part *part;        /* the snapshot's keys; NULL: all */
     bool incomplete;  /* keys may be missing, since the file is salvaged */
     unsigned threads; /* threads that make filters; 0 or 1: only the caller's */
     bool failed;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The file with the secret of keyed filters (core/keyed.h): 32 hexadecimal
- * digits and a line end, which only its owner may read.
+ * digits; a line end may follow. Nobody but its owner may have access.
  */
 #pragma once
 

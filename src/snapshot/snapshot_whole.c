@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Millions of small filters are spread over the memory, each in three places.
- * So an entry waits until two batches of later entries were seen; meanwhile its
- * filter, and then its lines, are fetched. PENDING is two batches.
+ * Each small filter lies in three places of the memory: entry, filter, lines.
+ * So an entry waits until PENDING later entries were seen. Meanwhile the CPU
+ * fetches its filter, and after half of these entries its lines.
  */
 #include "snapshot/snapshot_whole.h"
 

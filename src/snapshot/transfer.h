@@ -34,7 +34,7 @@ struct transfer_options {
     struct keyspace *present;
     const struct bloom_env *env; /* limited only by the machine's memory */
     const struct completion *completion; /* snapshot/completion.h */
-    const struct walk_part *part;        /* limit of the snapshot, or NULL */
+    const struct walk_part *part;        /* the snapshot's keys; NULL: all */
     struct transfer_copy copy;           /* zeros: there is none */
     size_t queue_bytes; /* with as many, transfer_put returns false */
     /* Called when the queue has room again, or the thread has ended. The thread

@@ -37,7 +37,7 @@ struct tls {
     struct slice received; /* during a call: what is not read yet */
     struct buf *sealed;    /* during a call */
     bool failed;
-    bool ended, said_end; /* close_notify came, and was sent */
+    bool ended, said_end; /* close_notify came; it was sent */
     const char *reason;
 };
 

@@ -62,8 +62,17 @@ fail_path(struct exporting *exporting)
     return false;
 }
 
-/* Opens the output: a new file, or one that exists and is no regular file, such
- * as a pipe or the link /dev/stdout. */
+/* Returns whether the open file has data, which would be overwritten. */
+static bool
+has_data(int fd)
+{
+    struct stat stat;
+
+    return fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_size > 0;
+}
+
+/* Opens the output: a new file, a pipe, or a link such as /dev/stdout. What it
+ * leads to may be a file without data. */
 static bool
 open_file(struct exporting *exporting)
 {
@@ -74,6 +83,11 @@ open_file(struct exporting *exporting)
     if (fd < 0 && errno == EEXIST && lstat(exporting->path, &stat) == 0 &&
         !S_ISREG(stat.st_mode)) {
         fd = open(exporting->path, O_WRONLY | O_CLOEXEC);
+        if (fd >= 0 && has_data(fd)) {
+            (void)close(fd);
+            fd = -1;
+            errno = EEXIST;
+        }
     }
     exporting->file = fd >= 0 ? fdopen(fd, "wb") : NULL;
     return exporting->file != NULL || fail_path(exporting);

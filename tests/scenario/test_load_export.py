@@ -201,6 +201,14 @@ def test_nothing_is_overwritten(filled, tmp_path):
     assert b"File exists" in got.stderr
     assert path.read_bytes() == b"kept"
     export(filled, "bloomery", tmp_path / "no" / "out", status=UNREADABLE)
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    assert b"File exists" in export(filled, "bloomery", link,
+                                    status=UNREADABLE).stderr
+    assert path.read_bytes() == b"kept"
+    path.write_bytes(b"")       # as /dev/stdout behind >
+    export(filled, "bloomery", link)
+    assert path.read_bytes()
 
 
 def test_mistakes(filled, tmp_path):

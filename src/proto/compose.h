@@ -12,9 +12,9 @@
 void compose_command(struct buf *out, const struct slice *words, size_t count);
 
 /* Writes the words of AUTH, or with protocol 3 those of HELLO 3 with AUTH in
- * it, and returns their number. An empty user is left out. Without a password
- * (data is NULL) there is no AUTH; if 0 is returned, nothing has to be sent.
- * The words are borrowed. */
+ * it, and returns their number. AUTH leaves out an empty user, and HELLO says
+ * "default" for it. Without a password (data is NULL) there is no AUTH; if 0 is
+ * returned, nothing has to be sent. The words are borrowed. */
 enum { LOGIN_WORDS_MAX = 5, LOGIN_ANY_PROTOCOL = 0 };
 size_t login_words(unsigned protocol, struct slice user, struct slice password,
                    struct slice ret_words[LOGIN_WORDS_MAX]);

@@ -70,7 +70,7 @@ trimmed(struct slice s)
     return s;
 }
 
-/* Cuts the part up to the first c, or all, off the front. */
+/* Cuts the part before the first c, or all, off the front; the c is dropped. */
 static struct slice
 cut_at(struct slice *rest, char c)
 {
@@ -266,7 +266,7 @@ consists_of(struct slice s, const char *characters)
     return s.len > 0;
 }
 
-/* Names of digits and dots alone, or in brackets, are not looked up. */
+/* No browser looks up a name in brackets, or of digits and dots alone. */
 bool
 http_host_is_plain(struct slice host)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The head of an HTTP/1.0 or HTTP/1.1 request (RFC 9112): the request line and
- * the header fields up to the empty line. Strict: lines end in CR LF, no field
- * is folded, and no control character is in it. A body is not read: a
- * connection serves one request. Pure functions; the slices point into the
- * bytes.
+ * the header fields up to the empty line. The parser is strict: lines end in CR
+ * LF, no field is folded, and TAB is the only control character in a line. A
+ * body is not read: a connection serves one request. Pure functions; the slices
+ * point into the bytes.
  *
  * It does not matter how the bytes arrive: if the result for a part of a
  * request is final, more bytes do not change it.
@@ -27,7 +27,7 @@ struct http_head {
     unsigned status; /* of HTTP_BAD: 400, 431 or 505 */
     enum http_method method;
     struct slice path; /* without the query */
-    struct slice host; /* with the port; empty without the field */
+    struct slice host; /* with the port; empty if there is no Host field */
     /* The client accepts OpenMetrics text at least as readily as plain text. */
     bool open_metrics;
 };

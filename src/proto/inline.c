@@ -54,8 +54,8 @@ close_quote(struct cursor *cursor)
     return cursor->at == cursor->end || is_blank(*cursor->at);
 }
 
-/* Reads from after the opening quote; false if the quote is not closed, or not
- * at the end of the word. */
+/* Reads the bytes after an opening quote. False: the quote is not closed, or
+ * another byte follows the closing quote in the word. */
 static bool
 read_double_quoted(struct cursor *cursor)
 {
@@ -93,7 +93,7 @@ read_single_quoted(struct cursor *cursor)
     return cursor->at < cursor->end && close_quote(cursor);
 }
 
-/* Reads from the word's first byte. */
+/* Reads a word from its first byte on. */
 static bool
 read_word(struct cursor *cursor)
 {

@@ -2,11 +2,11 @@
  *
  * hiredis's reader is fed in pieces, each followed by one redisReaderGetReply:
  * after a reply hiredis moves all unread bytes to the front, which is quadratic
- * unless pieces are small. The first piece of a command ends with its first
- * line, so that no other bytes are lost if hiredis drops its buffer because of
- * that line ("*-5", which Redis skips). Since each piece may complete a reply,
- * unread bytes are always the end of the last piece, and are returned to the
- * caller.
+ * unless pieces are small. A piece with the end of a command's first line ends
+ * there, so that no other bytes are lost if hiredis drops its buffer because of
+ * that line ("*-5", which Redis skips). Each piece may complete a
+ * reply, so unread bytes are always the end of the last piece, and are returned
+ * to the caller.
  *
  * A long argument does not pass through hiredis, which would keep it whole and
  * then copy it in one go: its bytes go into the arena as they arrive, and
@@ -366,8 +366,8 @@ reader_is_reusable(const struct reader *reader)
 
 /* ---- feeding ------------------------------------------------------------ */
 
-/* Skips a line that is too long for any number, and refuses it at its end, or
- * when it becomes too long. hiredis would search all of it again at each piece.
+/* Skips a line that is too long for any number. Refuses it at its end, or above
+ * LINE_BYTES_MAX. hiredis would search the whole line again at each piece.
  * Pieces are shorter than LINE_BYTES_MAX, so that hiredis never gets the end of
  * a line that is refused here. */
 static void

@@ -80,7 +80,7 @@ reply_words(struct reply *reply, const bool *flags, size_t count,
     reply->buf->len += count * 4;
 }
 
-/* Appends :0 or :1 for each flag, under the same condition. */
+/* Appends :0 or :1 for each flag. The caller has reserved count x 4 bytes. */
 static inline void
 reply_flags(struct reply *reply, const bool *flags, size_t count)
 {
@@ -89,7 +89,7 @@ reply_flags(struct reply *reply, const bool *flags, size_t count)
     reply_words(reply, flags, count, words);
 }
 
-/* Appends #f or #t for each flag, for RESP3 only. */
+/* Appends #f or #t (RESP3 only). The caller has reserved count x 4 bytes. */
 static inline void
 reply_booleans(struct reply *reply, const bool *flags, size_t count)
 {
@@ -154,7 +154,7 @@ void reply_verbatim(struct reply *reply, struct slice s);
  * before it are copied into the gap. If they fit exactly, nothing is moved. */
 void reply_give(struct reply *reply, struct buf *body, size_t gap);
 
-/* Does the same for a text, as reply_verbatim does. */
+/* Appends a text as reply_verbatim does, and treats BODY as reply_give does. */
 void reply_give_verbatim(struct reply *reply, struct buf *body, size_t gap);
 
 /* Appends a text as reply_verbatim does and frees it. If it has failed, the

@@ -79,8 +79,8 @@ resp_element(struct slice *rest, struct slice *ret_element)
     return ret_element->len > 0;
 }
 
-/* Goes through the lines: the elements of an array stand one after the other,
- * whatever their depth. */
+/* Puts the elements of each array back in front of the rest, where they already
+ * stand in memory. So one loop visits elements of any depth. */
 struct slice
 resp_find_error(struct slice reply)
 {

@@ -50,7 +50,7 @@ digit_of(char c)
     return (unsigned)(unsigned char)c - (unsigned)'0';
 }
 
-/* Reads any canonical number and its CRLF; scan_number() has read a 0. */
+/* Reads a canonical number above 0, of any length, and its CRLF. */
 __attribute__((noinline)) static struct number
 scan_long_number(const char *at, const char *end, size_t max)
 {
@@ -70,9 +70,9 @@ scan_long_number(const char *at, const char *end, size_t max)
     return (struct number){ at + 2, value };
 }
 
-/* Reads type number CRLF, the number at most *max, which is SHORT_MAX or more.
- * ARGUMENT_MIN bytes are there. XOR with the expected form leaves the digits,
- * and zeros where the other bytes match. */
+/* Reads type number CRLF, of which ARGUMENT_MIN bytes are there. Compares only
+ * numbers above SHORT_MAX with *max. XOR with the expected form leaves the
+ * digits, and zeros where the other bytes match. */
 static inline struct number
 scan_number(const char *at, const char *end, char type, const size_t *max)
 {
@@ -103,7 +103,7 @@ scan_bulk(const char *at, const char *end, const size_t *max)
         return (struct slice){ NULL, 0 };
     }
     len = scan_number(at, end, '$', max);
-    /* As integers: the sum may lie outside of the data. */
+    /* Compare integers: the sum may point outside of the data. */
     if (len.next == NULL ||
         (uintptr_t)len.next + len.value > (uintptr_t)(end - 2) ||
         !is_crlf(len.next + len.value)) {
@@ -177,8 +177,8 @@ scan_arguments(const char *at, const char *end, const size_t *bulk_max,
 
 /* ---- commands that repeat the one before ---------------------------------
  *
- * A pipeline asks for many items of one filter: up to its last argument each
- * command has the bytes of the one before. Comparing them is faster than
+ * In a pipeline for many items of one filter, each command has the same bytes
+ * as the one before, up to the last argument. Comparing them is faster than
  * parsing them, and spares the execution a second look at the words. */
 
 /* Compares n >= 8 bytes as words, of which the last two may overlap. */

@@ -3,9 +3,9 @@
  * Parses the bytes of a connection into commands. The scanner parses complete,
  * canonical commands in the read buffer, without copying. A command that is
  * split across reads or not canonical goes through hiredis's reader, which the
- * stream gets from the pool for that command only and feeds in pieces of 2 KB.
- * Inline commands have their own parser. Scanner and reader accept and refuse
- * exactly the same bytes (tests/fuzz/fuzz_stream.c).
+ * stream gets from the pool for that command only (reader.c). Inline commands
+ * have their own parser. The result does not depend on whether the scanner or
+ * the reader parses a command (tests/fuzz/fuzz_stream.c).
  *
  * A pool and a batch belong to one loop; a stream to one connection of it.
  *
@@ -52,7 +52,7 @@ enum stream_result stream_parse(struct stream *stream, struct stream_pool *pool,
                                 struct batch *batch, size_t *ret_used,
                                 struct parse_error *ret_error);
 
-/* Ends the batch, which was executed: returns an unused reader to the pool. */
+/* Ends the executed batch. Its reader, if it had one, returns to the pool. */
 void stream_done(struct stream *stream, struct stream_pool *pool);
 
 /* Ends the stream with its connection. */

@@ -2,7 +2,7 @@
  *
  * An inbox has two arrays. Other threads append to `queue` under the lock. The
  * loop delivers from `drain`; when that is empty it swaps the two. The bytes of
- * a notice count until it is delivered.
+ * a notice count against the inbox's limit until it is delivered.
  */
 #include "push/notice.h"
 
@@ -248,8 +248,8 @@ deliver(struct inbox *inbox, uint64_t ends_ns)
     return more || inbox->drain_at < inbox->drain_count;
 }
 
-/* Sends what was gathered, if it is time, or sees to it that it is sent then.
- * Returns whether it must go on with that before it delivers more. */
+/* Sends what was gathered, if it is due. If not, has the loop poked at the due
+ * time. Returns whether to continue sending before more is delivered. */
 static bool
 send_gathered(struct inbox *inbox, uint64_t ends_ns)
 {
@@ -268,8 +268,8 @@ send_gathered(struct inbox *inbox, uint64_t ends_ns)
     return due_ns <= now_ns;
 }
 
-/* Sends the pushes that the last turn has left, and only then delivers more of
- * them, so that they stay few. Returns whether something is left. */
+/* Sends the pushes that the last turn has left, and only then delivers more
+ * notices, so that few pushes wait. Returns whether there is more to do. */
 static bool
 work_for_a_turn(struct inbox *inbox)
 {
@@ -386,8 +386,8 @@ notice_list_add(struct notice_list *list, struct notice *notice, unsigned loop,
 static void
 post_one(struct inbox *inbox, const struct notice_post *post, uint64_t limit)
 {
-    /* A notice larger than the whole limit is accepted while the inbox is below
-     * it, so that it does not cost other notices their place. */
+    /* A notice above the limit is accepted while the inbox is below the limit.
+     * If it were lost, all other notices in the inbox would be lost with it. */
     if (inbox->lost || inbox->bytes >= limit ||
         !reserve_post(&inbox->queue, inbox->count, &inbox->capacity)) {
         inbox->lost = true;

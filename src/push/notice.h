@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A notice is a message, an invalidation or a MONITOR line on its way from one
- * loop to the clients of all loops. There is one copy of it: each loop that has
- * clients for it gets a reference in its inbox, encodes it and pushes it.
+ * A notice is a message, an invalidation, a MONITOR line or a record about a
+ * filter, on its way from one loop to the clients of all loops. There is one
+ * copy of it: each loop that has clients for it gets a reference in its inbox,
+ * encodes it and pushes it.
  *
  *   handler -> notice_list (the worker's) -> inboxes -> deliver, on each loop
  *

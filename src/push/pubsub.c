@@ -318,7 +318,7 @@ static void
 link_subscription(struct slot *slot, struct topic *topic,
                   struct subscription *sub)
 {
-    if (topic->gathered != NULL) { /* it gets records from now on */
+    if (topic->gathered != NULL) { /* SUB gets records from now on */
         sub->sent = topic->gathered->records.len;
         topic->gathered->last = SIZE_MAX;
     }

@@ -85,7 +85,7 @@ cut_subscriptions(const struct topic *topic)
     }
 }
 
-/* Matches the pattern `topic`: its subscriptions get the message or not. */
+/* Decides whether the subscriptions of the pattern `topic` get the message. */
 static void
 match_topic(struct delivery *delivery, struct slice channel, size_t *steps)
 {

@@ -8,9 +8,9 @@
  *  13   -  the pairs
  *
  * An answer is a notice of its own, with its five numbers. Records of one kind
- * and time are merged. An answer sends its client the records before it, so
- * that others get them later: adds are merged all the same, and that client
- * gets the rest of the record; records without pairs are not merged any more.
+ * and time are merged. With an answer, its client gets the gathered records,
+ * and other clients get them later. Adds can still be merged into the last one,
+ * since that client then gets the rest. A record without pairs cannot.
  */
 #include "push/pubsub_feed.h"
 
@@ -32,7 +32,7 @@ enum {
     ANSWER_NUMBERS = 5,
     ANSWER_BYTES = ANSWER_NUMBERS * 8,
     MERGED_BYTES = 1 << 20,   /* of pairs in one frame, of several records */
-    GATHERED_BYTES = 4 << 20, /* of one filter: then they leave soon */
+    GATHERED_BYTES = 4 << 20, /* of one filter: more is due at once */
     STEPS_AT_ONCE = 16        /* clients between two looks at the clock */
 };
 
@@ -239,7 +239,7 @@ ends_with_pairs(const struct gathered *gathered)
            (enum feed_kind)gathered->records.data[gathered->last] == FEED_ADD;
 }
 
-/* Merges a record into the last one. False: it cannot be. */
+/* Merges a record into the last one. False: they cannot be merged. */
 static bool
 merge(struct gathered *gathered, const struct feed_change *record)
 {
@@ -464,8 +464,8 @@ pubsub_feed_reply(struct pubsub *pubsub, struct receiver *receiver,
 
 /* ---- sending ------------------------------------------------------------- */
 
-/* Sends a subscriber what it has not got yet. `shared` has the frames of all
- * records, in both protocols, once somebody has needed them. */
+/* Sends a subscriber what it has not got yet. `shared` keeps the frames of all
+ * records, in each protocol, once a subscriber has needed them. */
 static void
 send_one(struct subscription *sub, struct buf *shared)
 {
@@ -554,7 +554,7 @@ pubsub_feed_send(struct pubsub *pubsub, struct loop *loop, uint64_t until_ns)
     if (!feeding->sending && now_ns < feeding->due_ns) {
         return feeding->due_ns;
     }
-    cpu_ns = clock_thread_cpu_ns(); /* other processes cost no rest */
+    cpu_ns = clock_thread_cpu_ns(); /* waiting for a core is not counted */
     feeding->sending = !send_all(feeding, loop, until_ns);
     feeding->took_ns += clock_thread_cpu_ns() - cpu_ns;
     if (feeding->sending) {

@@ -9,8 +9,8 @@
  * A push costs 6 to 8 us of CPU, however short it is. So a loop gathers records
  * for some milliseconds, and for three times as long as the last sending took:
  * subscribers get at most a quarter of its time. The answer to BF.SUBSCRIBE
- * takes the same way, to one client. What the loop has gathered leaves before
- * it, so it leaves behind all that was acknowledged before it.
+ * takes the same way, to one client. The loop first sends this client what it
+ * has gathered, so the answer follows all changes acknowledged before it.
  *
  * A frame, each word of which is a bulk string:
  *
@@ -19,7 +19,7 @@
  *   bf.message KEY add PAIRS [MS]     items, as their hashes; of ageing filters
  *                                     with the time of the add
  *   bf.message KEY deleted N          items of a deletable filter
- *   bf.message KEY gone               the key
+ *   bf.message KEY gone               the key does not exist any more
  *   bf.message KEY changed            anything else
  */
 #pragma once
@@ -89,8 +89,8 @@ void pubsub_feed_answer(const struct receiver *receiver,
 
 /* ---- on the loop --------------------------------------------------------- */
 
-/* Gathers the record of a notice, which is sent after gather_ns at the
- * earliest. */
+/* Gathers the record of a notice. The records are due gather_ns after the first
+ * of them, later while the loop rests, and at once if one filter has many. */
 void pubsub_feed_gather(struct pubsub *pubsub, unsigned loop,
                         const struct notice *notice, uint64_t gather_ns);
 

@@ -10,7 +10,7 @@
 #include "base/glob.h"
 #include "push/pubsub_slot.h"
 
-enum { TOPIC_WORK = 8 }; /* bytes counted for each topic of a list */
+enum { TOPIC_WORK = 8 }; /* what may_want() counts for each pattern */
 
 struct counting {
     struct publishing *publishing;

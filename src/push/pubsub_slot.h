@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The data of pub/sub, shared by pubsub.c, pubsub_publish.c and
- * pubsub_deliver.c. Each loop has a slot. It maps names of channels and
- * patterns to topics. A topic lists its subscriptions in the order in which
- * they were made. A receiver maps the same names to its own subscriptions:
+ * The data of pub/sub, shared by pubsub.c, pubsub_publish.c, pubsub_deliver.c
+ * and pubsub_feed.c. Each loop has a slot, which maps names of channels,
+ * patterns and filters to topics. A topic lists its subscriptions in the order
+ * in which they were made. A receiver maps the same names to its subscriptions:
  *
  *   slot[loop].topics[kind]: name -> topic -> subscription -> subscription
  *   receiver->subscriptions->own[kind]: name -----^
@@ -11,9 +11,9 @@
  * The global map `known` counts the loops that have a name, so that PUBSUB
  * need not search all slots.
  *
- * Only the slot's own loop writes to it, under the slot's lock. That loop reads
- * it without the lock. Both locks are leaves, and each is locked for a bounded
- * number of names only.
+ * Only the slot's own loop changes its topics, under the slot's lock, and reads
+ * them without it. Any thread counts up the stamp under that lock. This lock
+ * and the one of `known` are leaves, locked for a bounded number of names only.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ struct subscription {
     struct topic *topic;
     struct receiver *receiver;
     uint64_t since; /* the slot's stamp when the subscription was made */
-    size_t sent;    /* bytes of the topic's records that it has */
+    size_t sent;    /* bytes of the topic's records already sent */
     struct subscription *next, **at; /* at: the pointer that leads here */
 };
 
@@ -82,8 +82,8 @@ struct delivery {
 struct feeding {
     struct gathered *first, **end; /* those with records, the oldest first */
     bool sending;                  /* a sending is not complete */
-    bool begun;                    /* the first one is being sent; its next */
-    struct subscription *next;     /* subscription is this one */
+    bool begun;                    /* the first one is being sent */
+    struct subscription *next;     /* who gets the first one next */
     uint64_t due_ns;               /* when the first one may be sent */
     uint64_t rests_until_ns;       /* nothing is sent before this time */
     uint64_t took_ns;              /* CPU time of sending since the last rest */

@@ -8,7 +8,7 @@
  *
  * The table is bounded by a number of keys, and by the bytes of their names and
  * of their sets of readers (8 to 16 bytes a reader). Beyond that it evicts
- * random keys: their readers get an invalidation as if they had changed.
+ * random keys: their readers get an invalidation as if the keys had changed.
  *
  * A reader that has left stays in the sets of its keys until they change or
  * readership_sweep comes by. It gets no notices.

@@ -5,7 +5,7 @@
  *
  * An invalidation always goes to the tracker's own loop, which knows the
  * options. If the target is on another loop, that loop gets a
- * NOTICE_REDIRECTED. If the target is gone, it answers with a
+ * NOTICE_REDIRECTED. If the target is gone, the target's loop answers with a
  * NOTICE_REDIRECT_BROKEN.
  */
 #include "push/tracking.h"
@@ -37,7 +37,7 @@ struct slot {
     struct prefixes prefixes;
     struct targets targets;
     struct buf scratch; /* the loop's alone */
-    struct roll roll;   /* ids of the trackers that still hear of a flush */
+    struct roll roll;   /* ids of the trackers to tell about a flush */
 };
 
 struct tracking {

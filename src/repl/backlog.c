@@ -54,9 +54,9 @@ struct backlog {
     size_t fill;        /* bytes in the tail */
     uint64_t position;  /* the end of everything written */
     struct part *last;  /* the part that gets the next end */
-    struct block *kept; /* free blocks, once spares */
+    struct block *kept; /* free blocks, from `spares` */
 
-    /* Written by both, or read by any. */
+    /* Written by both sides, or read by any thread. */
     _Alignas(64) _Atomic(struct block *) spares;
     _Atomic(struct block *) head; /* first block, before it is in the index */
     _Atomic(struct part *) part;  /* the first part, before loop 0 reads it */
@@ -400,7 +400,7 @@ place_of_byte(const struct backlog *backlog, uint64_t position,
     return (*slot(backlog, (size_t)(offset / BLOCK_DATA)))->data + at;
 }
 
-/* Writes the seal of a group that the journal has left open. */
+/* Writes the seal of a group that the journal has closed without one. */
 static void
 fill_hole(struct backlog *backlog, const struct end *end, uint64_t key,
           uint64_t unix_ms)

@@ -18,9 +18,9 @@ void backlog_free(struct backlog *backlog);
 struct journal_tap backlog_tap(struct backlog *backlog);
 
 /* Empties the backlog and frees its memory; it is no longer broken. The log
- * continues from `position`, the end of a group. Loop 0 under the raised gate,
- * while no group is open (after journal_close_group, journal_set_tap or
- * journal_move). */
+ * continues from `position`, the end of a group. Only loop 0 calls this, under
+ * the raised gate, while no group is open (after journal_close_group,
+ * journal_set_tap or journal_move). */
 void backlog_begin(struct backlog *backlog, uint64_t position);
 
 /* ---- loop 0 -------------------------------------------------------------- */

@@ -21,13 +21,13 @@ struct offer {
     char host[OFFER_HOST_MAX]; /* "": no primary */
     unsigned port;
     bool linked;
-    bool fails; /* an answer said "later": the other answers are only counted */
+    bool fails; /* an answer was LATER or MOVED: the batch is sent again */
     size_t answers, answered;
     uint64_t timeout_ms, moved_limit_ms;
     uint64_t asked_ms, at_ms, pause_ms;
-    uint64_t moved_since_ms; /* since when batches have had MOVED; 0: the last
-                                one had none */
-    bool moved;              /* this batch has had MOVED */
+    uint64_t moved_since_ms; /* since when answers to this batch were MOVED; 0:
+                                none was */
+    bool moved;              /* an answer to the last sending was MOVED */
 };
 
 struct offer *

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The sending side of a merge. A former primary follows another server now, and
- * offers that primary the adds that it lacks, batch by batch. A state machine
- * of loop 0 without I/O or a clock of its own, like replica.h: the owner
- * reports each event with its time, and hooks carry out the decisions. A hook
- * must not call back into it.
+ * offers this new primary the adds that the new one lacks, batch by batch. A
+ * state machine of loop 0 without I/O or a clock of its own, like replica.h:
+ * the owner reports each event with its time, and hooks carry out the
+ * decisions. A hook must not call back into the offer.
  *
  *   IDLE -> READS -> ASKS -> STORES -> READS ...
  *   READS, STORES -> IDLE                          no batch is left
@@ -59,8 +59,8 @@ struct offer;
 struct offer *offer_new(const struct offer_hooks *hooks);
 void offer_free(struct offer *offer); /* NULL is fine; calls no hook */
 
-/* Sets how long an answer may take, and after what time a key that was always
- * MOVED counts as refused. */
+/* Sets how long an answer may take, and how long after a batch's first MOVED
+ * another MOVED counts as a refusal. */
 void offer_set_limits(struct offer *offer, uint64_t timeout_ms,
                       uint64_t moved_ms);
 

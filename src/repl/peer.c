@@ -123,7 +123,7 @@ peer_answer(struct primary *primary, struct peer *peer,
 
 /* Returns the position up to which the log may be sent: the end of a group. A
  * server that takes over slots also gets the part that is not released. After
- * the fence it answers for these slots, so a crash here takes nothing back. And
+ * the fence that server owns the slots, so a crash here takes nothing back. And
  * a full disk here, which releases nothing, does not stop the transfer. */
 static uint64_t
 target_of(const struct primary *primary, const struct peer *peer)
@@ -224,7 +224,7 @@ peer_check_limits(struct primary *primary, struct peer *peer, uint64_t now_ms)
     uint64_t soft = primary_output_limit(primary, primary->limits.soft_bytes);
     uint64_t target = target_of(primary, peer);
     uint64_t owed = peer_unsent(primary, peer);
-    /* A snapshot ends with the log written since it began. */
+    /* While the cursor is not known, count from where the snapshot began. */
     uint64_t from = peer->cursor == PEER_NOWHERE ? peer->acked : peer->cursor;
     char reason[REASON_MAX];
 

@@ -35,8 +35,9 @@ bool peer_send_line(struct primary *primary, struct peer *peer,
 bool peer_answer(struct primary *primary, struct peer *peer,
                  const struct wire_answer *answer, uint64_t now_ms);
 
-/* Sends the log as far as it is released and the link has room. Sets *more if
- * the replica could take more than one call sends. */
+/* Sends the log as far as it is released and the link has room. A server that
+ * takes over slots also gets the part that is not released. Sets *more if the
+ * replica could take more than one call sends. */
 bool peer_push(struct primary *primary, struct peer *peer, uint64_t now_ms,
                bool *more);
 /* Sends GETACK if one is due and the replica was sent the asked position. */

@@ -79,8 +79,8 @@ primary_detached(struct primary *primary, uint64_t id)
 
 /* Returns how many of the last bytes of the log the backlog keeps: its
  * configured size, and in addition the bytes that no replica has acknowledged,
- * up to merge_bytes. The configured size then remains for a promoted replica
- * that is behind the one that has acknowledged most. */
+ * up to merge_bytes. So the configured size reaches back from the furthest
+ * acknowledgement, for a promoted replica that has acknowledged less. */
 static uint64_t
 kept_bytes(const struct primary *primary)
 {
@@ -135,8 +135,8 @@ is_ahead(const struct primary *primary, const struct primary_hello *hello)
     return false;
 }
 
-/* Returns whether this replica, or one that came earlier, has newer data than
- * we. */
+/* Returns whether this replica, or one that came earlier, has changes that are
+ * lost here. */
 static bool
 judge_hello(struct primary *primary, const struct primary_hello *hello)
 {

@@ -23,16 +23,16 @@ struct primary_hello {
     /* "": the replica asks for a snapshot. */
     char history[HISTORY_ID_CHARS + 1];
     uint64_t position;
-    /* It takes over these slots, and is no replica in other respects: its
-     * snapshot has no other keys, it never resumes, and neither WAIT nor
-     * min-replicas-to-write count it. */
+    /* It only takes over these slots: its snapshot has no other keys, and
+     * neither WAIT nor min-replicas-to-write count it. It resumes only after a
+     * new handshake for a hash secret (REPLICA_RENEW). */
     bool pulls;
     struct slot_set slots;
     bool wants_holdings; /* primary_tell informs it */
 };
 
 /* What the owner does for the primary's side. A hook must not call back into
- * it. */
+ * that side. */
 struct primary_hooks {
     /* Sends bytes over a link. False: no memory. */
     bool (*send)(void *ctx, uint64_t id, struct slice bytes);

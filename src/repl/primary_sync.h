@@ -32,5 +32,5 @@ void primary_sync_bytes(struct primary *primary, struct slice bytes,
                         uint64_t now_ms);
 /* Ends the snapshot. good: the owner has passed on all its bytes, and reported
  * its position (primary_sync_reached). Otherwise this drops the replicas that
- * wait for it. */
+ * receive it, or that still wait for its beginning. */
 void primary_sync_ended(struct primary *primary, bool good, uint64_t now_ms);

@@ -379,7 +379,7 @@ link_state(const struct replica *replica)
     case STAGE_FOLLOWS:
         return STATUS_CONNECTED;
     case STAGE_ASKS:
-        /* +CONTINUE is answered at once, +FULLRESYNC may take long. */
+        /* +CONTINUE comes at once, +FULLRESYNC may take long. */
         return replica->link.asked.history[0] == '\0' ||
                        replica->link.heard_answer
                    ? STATUS_SYNC

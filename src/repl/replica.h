@@ -30,10 +30,9 @@ void replica_set_options(struct replica *replica,
                          const struct replica_options *options);
 
 /* Makes the replica's side take over these slots ("0-5460 9000", REPLCONF
- * slots) instead of following; "": it follows. When it takes over slots, no
- * link resumes: each one begins with a snapshot of the slots, and the hook
- * `where` is called for acknowledgements only. Call it before replica_follow.
- */
+ * slots) instead of following; "": it follows. When it takes over slots, each
+ * link begins with a snapshot of the slots. Only the link after REPLICA_RENEW
+ * resumes where the hook `where` says. Call this before replica_follow. */
 void replica_set_slots(struct replica *replica, const char *slots);
 
 /* Follows this primary from now on, over a new link, even if it is the present
@@ -72,7 +71,7 @@ void replica_distrust(struct replica *replica);
 
 /* ---- queries ------------------------------------------------------------- */
 bool replica_is_connected(const struct replica *replica);
-/* Returns whether the link has ended after a complete snapshot that is still
+/* Returns whether the link has ended after a complete snapshot, which is still
  * being loaded. */
 bool replica_is_cut(const struct replica *replica);
 enum replica_failover replica_failover(const struct replica *replica);

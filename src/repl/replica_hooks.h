@@ -19,7 +19,7 @@ enum replica_applied {
     REPLICA_APPLIED,
     REPLICA_LATER,   /* not now: call replica_go_on when it is possible */
     REPLICA_REFUSED, /* the group does not fit our data */
-    REPLICA_RENEW,   /* it needs a hash secret: a new handshake brings it */
+    REPLICA_RENEW,   /* the group needs a secret that a new handshake brings */
 };
 
 enum replica_learned {
@@ -29,7 +29,7 @@ enum replica_learned {
 };
 
 /* What the owner does for the replica's side. A hook must not call back into
- * it. number: the link's. */
+ * that side. number: the link's. */
 struct replica_hooks {
     /* Connects. There is at most one link: the previous one was closed. The
      * owner answers with replica_opened or replica_closed, later. */
@@ -56,8 +56,8 @@ struct replica_hooks {
      * loaded. */
     bool (*load_begin)(void *ctx, const struct wire_answer *answer,
                        char *ret_reason, size_t reason_size);
-    /* Takes the next bytes of the snapshot, in any case. False: it must get no
-     * more bytes until replica_go_on. */
+    /* Always takes the next bytes of the snapshot. False: it can take no more
+     * bytes until the owner calls replica_go_on. */
     bool (*load_bytes)(void *ctx, struct slice bytes);
     /* The snapshot is complete. The owner answers with replica_loaded, later,
      * even if the link breaks meanwhile. */
@@ -95,10 +95,10 @@ struct replica_options { /* the options in force; the texts are copied */
 struct replica_target {
     const char *host;
     unsigned port;
-    bool failover; /* ask it to become the primary */
+    bool failover; /* ask the target to become the primary */
 };
 
-/* The state of a failover to the primary that we follow:
+/* The state of a failover to the server that we follow:
  *
  *   NONE       ASKED -> REFUSED -> DONE; ASKED -> DONE
  *
@@ -108,5 +108,5 @@ enum replica_failover {
     REPLICA_FAILOVER_NONE,
     REPLICA_FAILOVER_ASKED,
     REPLICA_FAILOVER_REFUSED,
-    REPLICA_FAILOVER_DONE, /* the replica leads now */
+    REPLICA_FAILOVER_DONE, /* the target leads now */
 };

@@ -146,7 +146,7 @@ replica_link_lose(struct replica *replica, uint64_t now_ms)
 }
 
 /* The next snapshot would probably fail, too, and costs the primary much. So
- * the pause before it is long. */
+ * the pause doubles each time, up to a minute. */
 void
 replica_link_refuse(struct replica *replica, uint64_t now_ms)
 {

@@ -21,7 +21,7 @@ void replica_link_pause(struct replica *replica);
  */
 bool replica_link_flush(struct replica *replica, uint64_t now_ms);
 
-/* Sends a command to the primary, which begins a stage. */
+/* Enters a stage, and sends the primary the command that begins it. */
 void replica_link_say(struct replica *replica, enum replica_stage stage,
                       const struct slice *argv, size_t argc, uint64_t now_ms);
 

@@ -2,9 +2,9 @@
  *
  * The state of the replica's side, which its files share: replica.c handles the
  * owner's events, replica_stream.c cuts the arriving bytes into pieces,
- * replica_talk.c does the handshake and the other lines, replica_link.c begins
- * and ends links. Each of these files calls only files that come later in this
- * list.
+ * replica_talk.c does the handshake and the other lines, replica_secrets.c asks
+ * for hash secrets, replica_link.c begins and ends links. Each of these files
+ * calls only files that come later in this list.
  *
  * Each call may lose the link. So a caller that continues after a call compares
  * link.number or the stage first.

@@ -126,7 +126,7 @@ replica_talk_acknowledge(struct replica *replica, uint64_t now_ms)
     (void)replica_link_flush(replica, now_ms);
 }
 
-/* ---- its answers --------------------------------------------------------- */
+/* ---- answers of the primary ---------------------------------------------- */
 
 const char *
 replica_talk_step(const struct replica *replica)
@@ -211,7 +211,7 @@ same_chain(const struct wire_hello *one, const struct wire_hello *other)
 
 /* Returns whether we may follow the primary: its chain does not contain us, and
  * has room for us. If we are a primary that has lost its data, we may take
- * slots from our own replica. It refuses that itself while it has a link to us.
+ * slots from our own replica, which refuses that while it has a link to us.
  */
 static bool
 fits_below(struct replica *replica)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The state of replication for other threads: INFO, ROLE, WAIT, CLIENT LIST and
- * the admission of writes. Loop 0 publishes, any thread reads copies; one
- * mutex, a leaf. The figures that each write needs are atomic.
+ * the admission of writes. Loop 0 publishes it, and any thread reads copies,
+ * under one mutex, a leaf. The figures that each write needs are atomic.
  */
 #pragma once
 
@@ -59,7 +59,7 @@ struct status_figures {
     bool backlog_active;
     enum status_failover failover;
     char failover_error[STATUS_TEXT_MAX];
-    /* as a replica; epoch: the epoch of the struct role to which they belong */
+    /* as a replica; epoch: of the struct role to which these figures belong */
     uint64_t epoch;
     enum status_link link;
     uint64_t link_id; /* for CLIENT LIST; 0: none */

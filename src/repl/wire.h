@@ -17,9 +17,9 @@
  *
  * After +FULLRESYNC the primary sends the snapshot in chunks, each "$<n>\r\n"
  * and n bytes, and "$0\r\n" at the end. The snapshot is complete at a position
- * of its own, not before the announced one. Then, as after +CONTINUE, it sends
- * the log from there on: groups with their seals. Between groups and chunks
- * there may be lines, which no position counts:
+ * of its own, not before the announced one. Then, as after +CONTINUE, the
+ * primary sends the log from there on: groups with their seals. Between groups
+ * and chunks there may be lines, which no position counts:
  *
  *   "+PING\r\n"     the primary is alive
  *   "+GETACK\r\n"   acknowledge now, and again when your disk has the position
@@ -108,7 +108,8 @@ bool wire_parse_answer(struct slice line, struct wire_answer *ret_answer,
                        char *ret_reason, size_t reason_size);
 
 /* Returns the length for "%.*s" with which messages show an error reply of the
- * primary. Its end may say what to do, so each of errors.def is shown whole. */
+ * primary. Errors of errors.def are shown whole: their end may say what to do.
+ */
 enum { WIRE_SHOWN_MAX = 352 };
 int wire_shown(struct slice line);
 

@@ -19,7 +19,7 @@ enum status_replica_state {
     STATUS_WAITS,  /* for a full synchronization to begin */
     STATUS_SYNCS,  /* gets or loads a snapshot */
     STATUS_ONLINE, /* follows the log */
-    STATUS_PULLS,  /* takes slots over: it is no replica, and counts nowhere */
+    STATUS_PULLS,  /* takes slots over; is not counted as an online replica */
 };
 
 struct status_replica {
@@ -108,7 +108,7 @@ void status_name(const struct status_replica *replica,
 size_t status_count_acked(struct status *status, uint64_t position);
 size_t status_count_synced(struct status *status, uint64_t position);
 
-/* Returns how many replicas there are, in any state. Atomic. */
+/* Returns how many entries there are, in any state. Atomic. */
 size_t status_count(const struct status *status);
 
 /* Counts the online replicas that have acknowledged within the last max_lag_s

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Groups have a worker of their own beside loop 0's, on the same thread. It
- * shares the thread's slot of the gate. What a batch leaves in a worker (its
+ * Groups have a worker of their own beside loop 0's, on the same thread. Both
+ * share the thread's slot of the gate. What a batch leaves in a worker (its
  * failure, what it waits for, notices, an open stage) cannot be mixed up with a
  * client's batch.
  *
- * CLIENT PAUSE does not stop it: a replica that stopped applying would only
+ * CLIENT PAUSE does not stop groups: a replica that stopped them would only
  * fall behind, until its primary dropped it.
  */
 #include "replay/apply.h"

@@ -2,8 +2,8 @@
  *
  * Executes groups of the primary's log while clients are served. Unlike replay,
  * it uses the gate and the stripes' locks, executes transactions as one, and
- * produces notices. The effects go nowhere: the group goes to the journal as it
- * came (journal_relay). Loop 0, with its worker.
+ * produces notices. It records no effects: the group goes to the journal as it
+ * came (journal_relay). Loop 0, with a worker of its own.
  */
 #pragma once
 
@@ -23,8 +23,8 @@ void apply_free(struct apply *apply);
 bool apply_needs_world(struct apply *apply, struct slice commands);
 
 /* Does what pages_clear() does (pages.h), if the group of the last call of
- * apply_needs_world() is long. The conditions of apply_group hold for the
- * caller. */
+ * apply_needs_world() is long; else returns true. Call it under the conditions
+ * of apply_group. */
 bool apply_clears(struct apply *apply, struct slice commands,
                   uint64_t sequence);
 

@@ -35,7 +35,7 @@ struct complete {
     /* The command follows a gap: effects are missing before it, since the file
      * is damaged and is being salvaged. */
     bool gap;
-    uint64_t left_out; /* deletions of items */
+    uint64_t left_out; /* deletions of items that were skipped */
 };
 
 static void *
@@ -135,7 +135,7 @@ dispatch(struct complete *complete)
 
 /* ---- commands ------------------------------------------------------------ */
 
-/* Adds the items from argv[first] on to a key, at a time if it ages. */
+/* Adds the items from argv[first] on. Only an ageing filter uses now_ms. */
 static bool
 add_items(struct complete *complete, const struct slice *argv, size_t argc,
           size_t first, uint64_t now_ms)
@@ -150,7 +150,7 @@ add_items(struct complete *complete, const struct slice *argv, size_t argc,
 }
 
 /* Adds or deletes the items behind argv[list], which is PLACED, of a deletable
- * filter. Its lines may be further than the counts of its copy (struct
+ * filter. The lines of its copy may be newer than the counts (struct
  * bloom_pieces). */
 static bool
 redo(struct complete *complete, const struct slice *argv, size_t argc,
@@ -192,7 +192,7 @@ dispatch_on(struct complete *complete, const struct key *key)
     return true;
 }
 
-/* Makes the key, and replaces what is there. */
+/* Makes the key, in place of any copy but a later one. */
 static bool
 make_key(struct complete *complete, const struct slice *argv)
 {
@@ -222,7 +222,7 @@ insert(struct complete *complete, const struct slice *argv, size_t argc)
                : add_items(complete, argv, argc, found.list + 1, now_ms);
 }
 
-/* Executes a command that changes a key that is there. */
+/* Executes a command that changes a key; skips a missing or later key. */
 static bool
 change(struct complete *complete, const struct slice *argv)
 {
@@ -269,7 +269,7 @@ drop_in(struct complete *complete, struct slice name, struct slice db)
     return true;
 }
 
-/* Executes COPY from to [DB n] ... */
+/* Executes COPY from to [DB n] ...: drops the key that it made. */
 static bool
 copy(struct complete *complete, const struct slice *argv, size_t argc)
 {

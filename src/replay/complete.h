@@ -4,16 +4,16 @@
  * the log while clients went on (snapshot/snapshot_format.h), and each copy
  * includes the log up to a position P of its own. Executing the effects (B, E]
  * on the copies gives exactly the state at E, by these rules. p is the position
- * behind a command; a copy with P >= p includes it, which makes it `later`.
+ * behind a command. A copy with P >= p includes the command, and is `later`.
  *
  * - Adds. A copy's lines may have bits of items that were added behind P, but
- *   its counts have not. An effect lists exactly the items that were new, in
+ *   its counts lack them. An effect lists exactly the items that were new, in
  *   order. So all items of effects with p > P are forced: bits are set, counts
  *   rise and layers come as they did. Bits are never removed, so the lines are
  *   those at E.
  * - Adds to ageing filters (BF.INSERT with AT) have a time, and list the items
- *   that were new to the generation of that time. A turn moves layers, so it
- *   had the filter copied again.
+ *   that were new to the generation of that time. A turn moves layers, so the
+ *   filter was copied again after it.
  * - Adds to deletable filters, and deletions (BF.INSERT and BF.MDEL with
  *   PLACED) say where each item went. Bits are removed too, so lines were
  *   copied in pieces with a P each. The counts follow as above; a line changes

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * MOVE and COPY may have their target in another database than the selected
- * one: so only their names are compared. That is safe, since complete.h only
- * drops keys for them.
+ * one. So databases are ignored for them, and only names are compared. That is
+ * safe, since complete.h only drops keys for them.
  */
 #include "replay/excerpt.h"
 
@@ -100,7 +100,7 @@ swap(struct excerpt *excerpt, const struct slice *argv)
     return 0;
 }
 
-/* Returns 0 or EINVAL. */
+/* Decides whether to keep a command. Returns 0 or EINVAL. */
 static int
 judge_logged(struct excerpt *excerpt, const struct logged *logged,
              bool *ret_keep)

@@ -4,8 +4,8 @@
  * (keyspace/walk_part.h): picks those commands from the log that may concern
  * the part. With them, replay/complete.h makes the copies of the walk exactly
  * the state of the part at the end. It keeps a command if one of its keys
- * belongs to the part. The command has no effect on its other keys, since they
- * are missing there.
+ * belongs to the part. The command has no effect on its other keys, since the
+ * walk copied none of them.
  *
  * Belongs to one thread at a time.
  */

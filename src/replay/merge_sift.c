@@ -18,7 +18,7 @@ struct merge_sift {
     struct map map; /* database and name -> struct merge_name */
     struct merge_name **names;
     size_t count, capacity;
-    bool all_aside; /* a SWAPDB */
+    bool all_aside; /* there was a SWAPDB */
     bool any_db;    /* there are names that count in all databases */
     uint64_t db;    /* of the command */
     struct logged_reader reader;
@@ -203,7 +203,7 @@ touch(void *ctx, size_t position)
     }
 }
 
-/* Notes that the command changes the lives of its keys. False: no memory. */
+/* Notes the keys that LOGGED writes beyond their expiry. False: no memory. */
 static bool
 touch_keys(struct merge_sift *sift, const struct logged *logged)
 {

@@ -30,8 +30,8 @@ struct merge_name {
     struct slice name;
     uint32_t db;
     uint64_t incarnation; /* the owner sets it; 0: set its adds aside */
-    bool touched; /* another command of the log changes the key: its adds are
-                     set aside */
+    bool touched; /* the log writes the key other than by plain adds and times
+                     to live: its adds are set aside */
 };
 
 struct merge_sift_hooks {

@@ -8,8 +8,8 @@
  * The server that wrote the log may have had other options. These still count:
  *
  *   databases          of the keyspace that the log is executed on. A server
- *                      with fewer than the log needs refuses it by the option's
- *                      name: its clients could not reach those keys. A tool's
+ *                      with fewer than the log needs refuses it, and names the
+ *                      option: its clients could not reach those keys. A tool's
  *                      keyspace has the most that there can be.
  *   hash-secret-file   and the other secrets: without the right one, the bits
  *                      of a keyed filter would be wrong.
@@ -18,8 +18,8 @@
  *   lazyfree options   what is told of a change, and when memory moves; the
  *                      data is the same.
  *
- * Nothing else does: maxmemory, the limits and defaults of bf.*, layouts,
- * proto-max-bulk-len and the limits of clients are the wrong ones here.
+ * No other option counts: maxmemory, the limits and defaults of bf.*, layouts,
+ * proto-max-bulk-len and the limits of clients do not apply to a log.
  */
 #pragma once
 

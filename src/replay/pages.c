@@ -15,7 +15,7 @@ enum {
     PIECES_MOST = 32 /* of a group, since each piece reads it again */
 };
 
-/* A piece ends when this time is over and it has come this far. */
+/* A piece ends after until_ns, once it has also reached `until`. */
 struct turn {
     uint64_t until_ns;
     const char *group;

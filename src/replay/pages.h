@@ -17,11 +17,11 @@ enum { PAGES_LONG = 256 }; /* commands of more words have their pages cleared */
 /* How far the clearing is, between two pieces. {0} at first; pages.c owns the
  * fields. */
 struct pages {
-    uint64_t sequence; /* of the group */
-    size_t at;         /* of the next command, in the group */
-    size_t word;       /* of the next item in that command; 0: the first */
-    size_t reached;    /* of that item, in the group */
-    uint64_t db;       /* at that command */
+    uint64_t sequence; /* the group's number */
+    size_t at;         /* where the next command begins in the group */
+    size_t word;       /* index of its next item; 0: the first */
+    size_t reached;    /* where that item begins in the group */
+    uint64_t db;       /* the database selected at that command */
     struct logged_reader reader;
 };
 

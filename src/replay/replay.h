@@ -16,7 +16,7 @@ struct replay;
 struct replay *replay_new(struct service *service);
 void replay_free(struct replay *replay);
 
-/* Executes a group with the rules of obey_group; as a hook of struct
- * recover_replay. ctx is the replay. */
+/* Executes a group with the rules of obey_group. It is called as a hook of
+ * struct recover_replay; ctx is the replay. */
 bool replay_group(void *ctx, struct slice commands, char *ret_reason,
                   size_t reason_size);

@@ -160,7 +160,7 @@ static void
 fall_back(struct replication *r, const char *error)
 {
     gate_raise(replication_gate(r), 0);
-    if (!atomic_load(&r->loop0->service->absent)) { /* else it has no data */
+    if (!atomic_load(&r->loop0->service->absent)) { /* else there is no data */
         role_lead(r->loop0->service);
     }
     gate_lower(replication_gate(r), 0);

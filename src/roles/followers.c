@@ -446,7 +446,7 @@ refusal(struct replication *r, const struct handover *handover, char *text,
 {
     char reason[STATUS_TEXT_MAX];
 
-    if (!handover->failover && /* then no server is above us */
+    if (!handover->failover && /* a failover leaves no server above us */
         handover->chain_changes !=
             atomic_load(&r->loop0->service->chain_changes)) {
         return "-ERR the chain of primaries has changed, try again\r\n";
@@ -456,7 +456,7 @@ refusal(struct replication *r, const struct handover *handover, char *text,
         (void)snprintf(text, size, "-ERR %s\r\n", reason);
         return text;
     }
-    role_change_look(r); /* failover_take_over may have changed it */
+    role_change_look(r); /* failover_take_over may have changed the role */
     if (!replication_role(r).replica) {
         return NULL;
     }

@@ -49,7 +49,7 @@ set_link_up(struct replication *r)
     atomic_store(link_up, up);
     gate_leave(replication_gate(r), 0);
     if (up != before) {
-        r->figures_due = true; /* before a command sees the change */
+        r->figures_due = true; /* figures show the link, too */
         service_wake_loops(r->loop0->service);
     }
 }
@@ -142,7 +142,7 @@ disown(struct replication *r)
     gate_raise(gate, 0); /* whether or not the role has changed */
     persist_place(persist, &arrival.position, &arrival.sequence);
     arrival.position++;
-    r->following.adopting = true; /* the link ends with the refusal */
+    r->following.adopting = true; /* the refusal ends the link anyway */
     persist_adopt(persist, &arrival);
     r->following.adopting = false;
     primary_set_history(r->primary, persist_history(persist), r->key);

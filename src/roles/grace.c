@@ -3,7 +3,7 @@
  * A primary that has just started has two doubts. Does another server lead by
  * now (start-grace)? That doubt ends early when all former replicas follow
  * again. Does a replica have changes that this server has lost? Once a replica
- * shows such changes, only a command that says which server leads ends that.
+ * shows such changes, this doubt lasts until a command says which server leads.
  *
  * The role file keeps the former replicas, each as a hash of its address, and
  * the histories in which replicas that are not back yet may still be. Our data

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The grace: the time after a primary's start in which it does not know whether
- * another server leads by now, and whether replicas have newer data. Loop 0.
+ * another server leads by now, or whether replicas have newer data. Loop 0.
  */
 #pragma once
 

@@ -13,8 +13,8 @@
 
 #include <stdio.h>
 
-/* Once the disk has the role that admits writes, lets the replies to them go.
- */
+/* Releases the replies to writes once the role that admits writes is on the
+ * disk. */
 static void
 release(struct replication *r, uint64_t epoch)
 {

@@ -18,8 +18,8 @@ void outgoing_stop(struct replication *r);
 void outgoing_open(struct replication *r);
 void outgoing_close(struct replication *r);
 
-/* Seals the groups that were closed so far. Returns the position up to which
- * replicas may have the log. */
+/* Closes the present group and seals all closed ones. Returns the position up
+ * to which replicas may have the log. */
 uint64_t outgoing_seal(struct replication *r);
 
 /* Send the released part of the log. outgoing_send() sends it now.

@@ -116,7 +116,7 @@ struct following {
      * this history, may replace the data here; else NULL. */
     bool (*may_load)(void *ctx, const char *history);
     void *holdings_ctx;
-    bool told; /* such a text has come over the present link */
+    bool told; /* take_holdings was called for the present link */
 };
 
 /* What other threads read or ask for. */
@@ -186,7 +186,7 @@ struct replication {
         uint64_t streamed; /* the position up to which the log was sent */
         int fd;
         bool armed;
-        bool more; /* some replicas have not been sent all of that yet */
+        bool more; /* some replicas were not sent all of it yet */
     } flush;
     uv_async_t poke; /* any thread sends it */
     struct replication_shared shared;

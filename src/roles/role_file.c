@@ -141,8 +141,8 @@ take_history(struct slice *text, struct role_state *state)
     return true;
 }
 
-/* Takes a line off the text that begins with `begin` and has more words behind
- * it. *ret_line gets these words. */
+/* Takes a line that begins with `begin` off the text. *ret_line gets the words
+ * behind `begin`. False: the next line is another one, or has none. */
 static bool
 take_words(struct slice *text, const char *begin, struct slice *ret_line)
 {

@@ -42,13 +42,14 @@ bool role_state_same(const struct role_state *one,
                      const struct role_state *other);
 
 /* Reads the file before the loops run. dir_fd: the open dir. False, with a
- * reason: the file cannot be read, or is of a newer version. True with a
- * reason: the file was damaged, and was renamed to ROLE_FILE_DAMAGED. In both
- * cases *ret_state is as without a file. */
+ * reason: the file cannot be read, is of a newer version, or is damaged and
+ * cannot be renamed. True with a reason: the file was damaged, and was renamed
+ * to ROLE_FILE_DAMAGED. In both cases *ret_state is as without a file. */
 bool role_file_read(int dir_fd, struct role_state *ret_state, char *ret_reason,
                     unsigned reason_size);
 
-/* Begins to keep the file up to date (kept_file.h); the owner frees that. */
+/* Begins to keep the file up to date (kept_file.h). The owner frees the result.
+ */
 struct kept_file *role_file_new(const char *dir, void (*written)(void *ctx),
                                 void *ctx);
 

@@ -71,8 +71,8 @@ check_options(const struct conf *conf, struct buf *ret_reasons)
     return ret_reasons->len == before && !ret_reasons->failed;
 }
 
-/* Checks dir. A start makes files there, but not the directory itself; whether
- * it may write there depends on its user. */
+/* Checks dir. A start makes files there, but not the directory itself. Whether
+ * a start may write there depends on the user that runs it. */
 static void
 check_dir(const struct conf *conf, struct buf *reasons)
 {

@@ -247,7 +247,7 @@ on_tick(uv_timer_t *timer)
 {
     struct server *server = timer->data;
 
-    (void)run_clock_ns(); /* which stands still if nobody reads it */
+    (void)run_clock_ns(); /* this clock stands still unless read */
     watch_tick(server);
     if (atomic_load(&server->service.loading)) {
         show_loading(server);

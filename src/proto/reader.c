@@ -57,7 +57,7 @@ struct reader {
     size_t head_len;          /* may exceed the size of head */
     struct parse_error error; /* the first one */
     size_t long_len;          /* of the long argument; 0: none */
-    size_t long_left;         /* bytes of it and its line end to come */
+    size_t long_left;         /* its bytes and line end still to come */
     size_t peak;              /* most bytes in hiredis's buffer so far */
     struct arena *arena;      /* of the caller, during reader_feed */
     const struct parse_limits *limits;

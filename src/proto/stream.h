@@ -18,8 +18,8 @@
 #include "proto/batch.h"
 #include "proto/parse.h"
 
-struct stream_pool; /* idle readers of one loop */
-struct partial;     /* one reader with its arena */
+struct stream_pool; /* idle partials of one loop */
+struct partial;     /* keeps one command that came in pieces (stream.c) */
 
 struct stream_pool *stream_pool_new(void);
 
@@ -28,7 +28,7 @@ void stream_pool_free(struct stream_pool *pool);
 
 /* The stream of one connection; all zero at its beginning. */
 struct stream {
-    struct partial *partial; /* NULL unless a command is unfinished */
+    struct partial *partial; /* NULL: the stream keeps no command */
 };
 
 enum stream_result {

@@ -83,7 +83,7 @@ struct feeding {
     struct gathered *first, **end; /* those with records, the oldest first */
     bool sending;                  /* a sending is not complete */
     bool begun;                    /* the first one is being sent */
-    struct subscription *next;     /* who gets the first one next */
+    struct subscription *next;     /* the subscriber that gets it next */
     uint64_t due_ns;               /* when the first one may be sent */
     uint64_t rests_until_ns;       /* nothing is sent before this time */
     uint64_t took_ns;              /* CPU time of sending since the last rest */

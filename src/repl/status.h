@@ -108,7 +108,7 @@ void status_name(const struct status_replica *replica,
 size_t status_count_acked(struct status *status, uint64_t position);
 size_t status_count_synced(struct status *status, uint64_t position);
 
-/* Returns how many entries there are, in any state. Atomic. */
+/* Returns how many replicas of any state there are, PULLS included. Atomic. */
 size_t status_count(const struct status *status);
 
 /* Counts the online replicas that have acknowledged within the last max_lag_s

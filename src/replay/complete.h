@@ -25,10 +25,10 @@
  *   that completed a deletable filter had the filter copied again.
  * - Deletions and times to live: executed unless the copy is later, key by key.
  * - RENAME, MOVE, COPY, BF.MERGE and BF.RESET change or move a filter as a
- *   whole. What they made was copied again, behind p. So if it was still there
- *   at E, the file has a later copy of it; and where there is none, something
- *   behind p removed or replaced it. Either way nothing has to be moved here:
- *   keys that are not later are dropped.
+ *   whole. The key that they made was copied again, behind p. So if this key
+ *   was still there at E, the file has a later copy; if not, a command behind p
+ *   removed or replaced the key. Either way nothing has to be moved here: keys
+ *   that are not later are dropped.
  * - FLUSHALL, FLUSHDB and SWAPDB act on databases. Each flush begins an epoch,
  *   and keys of each epoch were copied as keys of their own.
  * - A key that an effect needs and that is missing was gone by E: the effect is

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Executes groups of a log, for replay (at a start) and apply (on a replica).
- * A group is parsed, checked, and executed by a session with `obey` set, to
- * which limits, defaults, the clock and refusals do not apply. Its worker's
- * statistics are not those of clients. Belongs to one thread at a time.
+ * Executes groups of a log, for replay (at a start), apply (on a replica) and
+ * inject (keys of other servers). A group is parsed, checked, and executed by a
+ * session with `obey` set, to which limits, defaults, the clock and refusals do
+ * not apply. No client sees its worker's statistics, unless the embedding
+ * module gives the worker others. Belongs to one thread at a time.
  *
  * The server that wrote the log may have had other options. These still count:
  *
@@ -29,7 +30,7 @@
 #include "replay/pages.h"
 
 /* Open since it is embedded; obey.c owns the fields. Before the first group the
- * embedding module sets alone, silent and holds_gate of the worker. */
+ * embedding module sets alone, silent, holds_gate and insists of the worker. */
 struct obey {
     struct stats *stats; /* statistics that no client sees */
     struct worker *worker;

@@ -72,7 +72,7 @@ delete_items(struct request *req, struct bloom *bloom)
     return OK;
 }
 
-/* Checks whether items can be deleted. NULL: the key is missing. */
+/* Checks whether items can be deleted. bloom: NULL if the key is missing. */
 static enum err
 check_deletable(const struct request *req, const struct bloom *bloom)
 {

@@ -29,10 +29,10 @@ struct holdings {
      * longer this copy. */
     char history[HISTORY_ID_CHARS + 1];
     uint64_t held[CLUSTER_SLOTS]; /* epoch + 1; 0: not held */
-    /* If it is not 0, the daemon leads, but its data of the slot is a copy of
-     * what its former leader held at this epoch, up to position copied - 1 of
-     * that leader's log. Other copies may have more of that log. It is also 1
-     * if the daemon follows a leader that has another log by now. */
+    /* position + 1: the data is a copy of what a former leader held at the
+     * epoch in `held`, up to that position of its log. Other copies may have
+     * more of the log. 1: the leader has another log by now, so every other
+     * copy is newer. 0: no such copy. A follower takes its leader's values. */
     uint64_t copied[CLUSTER_SLOTS];
     /* The highest epoch + 1 at which any daemon has held the slot, as far as
      * this one knows. If it is not 0 and there is no holder, the data is lost.

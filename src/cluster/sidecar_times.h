@@ -9,7 +9,7 @@
 #include "cluster/sidecar_hooks.h"
 
 enum {
-    /* The lease, and the ticks of the owner: */
+    /* The lease, and the ticks of the state machine (sidecar_owner.h): */
     LEASE_MAX_MS = 1000,
     LEASE_SETTLE_MS = 20, /* after a silence; see lease.h */
     SIDECAR_TICK_MS = 10,
@@ -19,8 +19,8 @@ enum {
     SIDECAR_ANSWER_MS = 400, /* a daemon that has not answered is silent */
     CLAIM_RETRY_MS = 100,    /* after a claim that failed, or a silent source */
     COME_AGAIN_MS = 200,     /* between two announcements of slots */
-    COPY_ASK_MS = 300, /* between questions to a leader that tells nothing */
-    COPY_ASK_SOON_MS = 20, /* the same while our copy is not the leader's */
+    COPY_ASK_MS = 300, /* between questions to a leader that sends no changes */
+    COPY_ASK_SOON_MS = 20, /* the same until our copy is known to be good */
     PULL_LINK_MS = 10000,  /* after so long, a source that cannot be reached is
                               given up: another daemon may have the data */
 

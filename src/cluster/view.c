@@ -52,7 +52,7 @@ init_node(struct view_node *node, const struct topology_node *about,
     set_ports(node, (int64_t)about->port + options->port_offset, options);
 }
 
-/* Gives the nodes that sidecar-map names the addresses that it has for them. */
+/* Sets the addresses of the nodes that the option sidecar-map names. */
 static void
 apply_map(struct cluster_view *view, const struct view_options *options)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * COMMAND and COMMAND COUNT INFO LIST GETKEYS show the command table. Reads
- * constants only, any loop. For DOCS see cmd_command_docs.c.
+ * COMMAND and its subcommands COUNT, INFO, LIST, GETKEYS and GETKEYSANDFLAGS
+ * show the command table. They read only constants and the option dialect, so
+ * any loop may run them. For DOCS see cmd_command_docs.c.
  */
 #include "command/cmd_command.h"
 

@@ -32,7 +32,7 @@ enum {
     PLAN_EXTRA = 2,    /* struct bloom_extra */
     PLAN_LAYERS = 4,   /* a struct bloom_extra_layer for each slot of a chain */
     PLAN_COVERAGE = 8, /* struct bloom_coverage */
-    PLAN_KEYED = 16    /* the struct bloom_extra is one of struct bloom_keyed */
+    PLAN_KEYED = 16    /* the struct bloom_extra is in a struct bloom_keyed */
 };
 
 /* The layer that would come next. */
@@ -52,17 +52,18 @@ enum bloom_status plan_next(const struct bloom_params *params,
 
 /* Projects the capacity that a filter with these parameters reaches under
  * size_limit_bytes, as valkey-bloom does. Layer by layer it makes the checks of
- * bloom_new() and bloom_add(), with two differences. It counts the slots for
+ * bloom_new() and bloom_add(), with three differences. It counts the slots for
  * one layer more (see "the limit" below), so that a real filter may reach one
- * layer more. And it ends with BLOOM_OVERFLOW if the newest capacity x
- * expansion overflows, which a filter finds only with the next layer. Without a
- * target (0) it returns BLOOM_OK and the total capacity at the end, unless it
- * ends by BLOOM_OVERFLOW. With a target it returns BLOOM_OK as soon as the
- * total reaches it, else the status that ended it (BLOOM_LIMIT,
- * BLOOM_RATE_ZERO, BLOOM_OVERFLOW, BLOOM_MAX_LAYERS, or BLOOM_FULL for a
- * nonscaling filter). Parameters out of range are BLOOM_INVALID. *ret_total,
- * which may be NULL, is set with BLOOM_OK only. Takes a few microseconds a
- * layer. */
+ * layer more. It ends with BLOOM_OVERFLOW if the newest capacity x expansion
+ * overflows, which a filter finds only with the next layer. And it ends with
+ * BLOOM_RATE_ZERO if the error rate is at most DBL_MIN, although bloom_new()
+ * makes such a first layer. Without a target (0) it returns BLOOM_OK and the
+ * total capacity at the end, unless it ends by BLOOM_OVERFLOW. With a target it
+ * returns BLOOM_OK as soon as the total reaches it, else the status that ended
+ * it (BLOOM_LIMIT, BLOOM_RATE_ZERO, BLOOM_OVERFLOW, BLOOM_MAX_LAYERS, or
+ * BLOOM_FULL for a nonscaling filter). Parameters out of range are
+ * BLOOM_INVALID. *ret_total, which may be NULL, is set with BLOOM_OK only.
+ * Takes a few microseconds a layer. */
 enum bloom_status plan_project(const struct bloom_params *params,
                                uint64_t size_limit_bytes, uint64_t target,
                                uint64_t *ret_total);

@@ -10,8 +10,8 @@
 
 enum { DESCRIPTORS_CLIENTS_MIN = 4 };
 
-/* Returns how many descriptors the server itself needs at most. They include
- * those that are open already. Call it before the server has opened any. */
+/* Returns how many descriptors the server itself needs at most, with those that
+ * the process has already. Call it before the server opens its own ones. */
 uint64_t descriptors_own(const struct conf *conf, unsigned threads);
 
 /* Lowers maxclients, reserved-clients and max-replicas to what `limit`

@@ -256,8 +256,8 @@ sidecar_word_force(struct sidecar_mode *mode, struct fence_order *order)
     return false;
 }
 
-/* Adds what the reply says as a candidate. Returns why that is impossible;
- * NULL: it was added. */
+/* Adds what the reply says as a candidate, if its counts make sense and there is
+ * memory. Returns why the reply is no use at all, or NULL. */
 static const char *
 take_reply(struct sidecar_mode *mode, const char *node,
            const struct answer *reply, const char *reason)

@@ -53,7 +53,7 @@ buf_append_slice(struct buf *buf, struct slice s)
     buf_append(buf, s.data, s.len);
 }
 
-/* Appends as printf does; the text must be short. */
+/* Appends as printf does. Text that does not fit yet is formatted twice. */
 __attribute__((format(printf, 2, 3))) void buf_printf(struct buf *buf,
                                                       const char *format, ...);
 

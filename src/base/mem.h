@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * All memory of the program comes from here; no other file calls malloc.
+ * All memory of the program comes from here; else only core/env.c calls malloc.
  * Without memory mem_alloc aborts: it is for blocks of a size that no client
  * chooses. mem_try_* return NULL. Every byte is counted, as the allocator
  * rounds it, in the metric slot of the thread (base/metrics.h); mem_used() sums
@@ -77,8 +77,8 @@ uint64_t mem_used(void);
 
 /* Injects faults, for tests. After mem_fail_at, the nth mem_try_* of this
  * thread gets nothing from the allocator (1: the next; 0: off); after
- * mem_fail_from, no later one does either. mem_fail_clear switches this off,
- * and returns whether an allocation has failed so. */
+ * mem_fail_from, all later ones get nothing, too. mem_fail_clear switches this
+ * off, and returns whether an allocation has failed so. */
 void mem_fail_at(unsigned nth);
 void mem_fail_from(unsigned nth);
 bool mem_fail_clear(void);

@@ -203,11 +203,10 @@ cmd_bf_info(struct request *req)
 
 /* Replies with one layer in RedisBloom's words. bytes and bits are those of its
  * lines, or of its bits in a foreign layout; hashes is how many bits an item
- * sets, 8 in each native stripe; hashwidth is the width of the hash; capacity
- * and size count items; ratio is the error rate that the layer was made for;
- * age is the number of turns of an ageing filter between the layer's own turn
- * and the filter's last add (core/ageing.h).
- */
+ * sets, 8 in each stripe of a native layer (core/layer.h); hashwidth is the
+ * width of the hash; capacity and size count items; ratio is the error rate
+ * that the layer was made for; age is the number of turns of an ageing filter
+ * between the layer's own turn and the filter's last add (core/ageing.h). */
 static void
 show_layer(struct request *req, const struct bloom *bloom, uint32_t index,
            const struct bloom_layer_info *layer)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * An archive may come from anybody, so nothing in it is trusted. A size in it
- * counts only once so many bytes have come, and its names are compared with
- * those that a backup can have. Small files are read into memory, since a
+ * is believed only after so many bytes have come, and its names are compared
+ * with those that a backup can have. Small files are read into memory, since a
  * restore changes some of them; data goes to the disk as it comes.
  */
 #include "check/check_unpack.h"
@@ -32,8 +32,8 @@ struct unpack {
     struct check_sums sums;
     char *piece;            /* PIECE_BYTES */
     char journal[256];      /* name of its directory, or "" */
-    size_t snapshots;       /* number of snapshots; there are no other data
-                               files */
+    size_t snapshots;       /* number of snapshots; other data files are in
+                               the journal's directory */
     bool secrets;           /* the folder of the secrets was made */
     bool ended;             /* the sums have come, and are right */
     struct tar_entry entry; /* the present one */
@@ -200,7 +200,7 @@ unpack_text(struct unpack *unpack, const char *to)
     return ok;
 }
 
-/* Compares the sums of the files that came with the sums in the archive. */
+/* Compares the sums of the unpacked files with the sums in the archive. */
 static bool
 compare_sums(struct unpack *unpack)
 {

@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 
-/* The most bytes of a value: of a list, and of all others. */
+/* A value must be shorter than this: a list, and any other value. */
 enum { CONF_LIST_MAX = 32768, CONF_VALUE_MAX = 1024 };
 
 enum conf_type {

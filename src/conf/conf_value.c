@@ -277,9 +277,9 @@ parse_strings(const struct conf_row *row, struct slice text, char **ret_text,
     return keep_text((struct slice){ joined, len }, ret_text, ret_error);
 }
 
-/* RedisBloom stores rates above 0.25 as 0.25. The text is kept if the row that
- * shows it and writes it to files reads the same number from it; so a
- * hexadecimal text is not kept. */
+/* RedisBloom stores rates above 0.25 as 0.25. An alias shares the field of
+ * another row, which shows the text and writes it to files. So the text is kept
+ * only if that row reads the same number from it: a hexadecimal text is not. */
 static bool
 parse_alias_rate(const struct conf_row *row, struct slice text,
                  struct conf_rate *ret_rate, struct conf_error *ret_error)

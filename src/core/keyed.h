@@ -33,9 +33,9 @@ enum {
     KEYED_MAX = KEYED_OTHERS_MAX + 1
 };
 
-/* Sets whether filters of every secret can be made, for tools that read filters
- * and hash nothing. Such a filter has a wrong key. Returns what was set before.
- */
+/* Sets whether filters of every secret can be made. Such a filter has a wrong
+ * key: this is for tools that only read filters, and for a load that removes
+ * these filters at its end. Returns what was set before. */
 bool keyed_accept_all(bool accept);
 
 /* Returns whether filters of this fingerprint can be made here. */

@@ -50,7 +50,7 @@ struct stream_chunk {
  * chunk is refused, so that no bit that was set is lost. FORCED chunks come
  * from a log: their bits are added to those that are there, since only adds may
  * have changed them. The last missing byte makes the filter complete. On
- * failure nothing changes. *ret_changed says whether the filter changed. */
+ * failure nothing changes. *ret_changed: bytes that were missing have come. */
 enum stream_status stream_write(struct bloom *bloom,
                                 const struct bloom_env *env,
                                 const struct stream_chunk *chunk, bool forced,

@@ -33,7 +33,7 @@ lock_set_init(struct lock_set *set)
     set->locks = false;
 }
 
-/* Add what a command whose arity fits needs, or one key. */
+/* Add what a command needs, or one key. The command's arity must fit. */
 void lock_set_add(struct lock_set *set, const struct command *command,
                   const struct slice *argv, size_t argc);
 void lock_set_add_key(struct lock_set *set, struct slice name);

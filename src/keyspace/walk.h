@@ -10,14 +10,15 @@
  *   in it. Everything that changed the filter later has a higher position.
  * - The head (identity, expiry, counts) is copied at P; lines of a large filter
  *   follow later, and may have bits of items that were added meanwhile. Adds
- *   only set bits, so executing the adds behind P once more, with the bits set
- *   and the counts raised whatever is there, gives exactly the filter.
+ *   only set bits. So executing the adds behind P again, which sets their bits
+ *   and raises the counts without a lookup, gives exactly the filter.
  * - Deletions clear bits too. So each hold of a deletable filter's lines copies
  *   a piece of whole blocks (core/collision.h), which has a position of its
  *   own, and an effect is executed on a line only if its piece is older.
  * - A filter that vanishes between two pieces is `gone`: the log says why.
  * - What changes or moves a whole filter cannot be executed again on a copy
- *   that may be newer: RENAME, MOVE, COPY, RESET and MERGE call
+ *   that may be newer. So RENAME, MOVE, COPY, RESET, MERGE, a turn of an ageing
+ *   filter and the chunk that completes a deletable one call
  *   keyspace_walk_again for their target. The walk copies this key again, and
  *   of two items of a name the later one counts.
  * - FLUSHALL, FLUSHDB and SWAPDB act on databases, not on names. So an item
@@ -66,7 +67,7 @@ struct walk_sink {
     void *ctx;
 };
 
-/* The struct is large: allocate it. One thread at a time uses it. */
+/* Made by walk_try_new(). One thread at a time uses it. */
 struct walk;
 struct walk_part; /* keyspace/walk_part.h */
 

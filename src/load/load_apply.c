@@ -28,8 +28,8 @@ enum meaning {
     IGNORED  /* is neither applied nor counted */
 };
 
-/* Keys are the words first, first + step, ... to the last; with step 0 only the
- * word first. With STORES, options begin at the word first. */
+/* The keys are the words number `first`, `first` + `step`, ... to the last; if
+ * `step` is 0, only number `first`. With STORES, options begin at `first`. */
 static const struct row {
     const char *name;
     enum meaning meaning;
@@ -232,7 +232,7 @@ change(struct load_apply *apply, const struct command *command)
     if (items == 0) {
         return pass_on(apply, key, command->words, command->count);
     }
-    apply->applied++; /* the server's dialect may not have its options */
+    apply->applied++; /* only items: the server may not have the options */
     return open_transaction(apply) &&
            load_target_add(apply->target, apply->db, key,
                            command->words + command->count - items, items);

@@ -55,7 +55,8 @@ first_byte(const char *data, size_t len)
     return data[at];
 }
 
-/* Applies the commands of these bytes. cut: the only one began before them. */
+/* Applies the commands of these bytes. cut: they complete a single command,
+ * whose first bytes came before. */
 static bool
 apply_batch(struct load_stream *stream, const char *data, bool cut)
 {

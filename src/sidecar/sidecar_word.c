@@ -256,8 +256,8 @@ sidecar_word_force(struct sidecar_mode *mode, struct fence_order *order)
     return false;
 }
 
-/* Adds what the reply says as a candidate, if its counts make sense and there is
- * memory. Returns why the reply is no use at all, or NULL. */
+/* Adds what the reply says as a candidate, if there is memory and its counts
+ * make sense. Returns why the reply is of no use at all, or NULL. */
 static const char *
 take_reply(struct sidecar_mode *mode, const char *node,
            const struct answer *reply, const char *reason)

@@ -98,7 +98,8 @@
  *     24   8  file key, once more: without it nothing could be salvaged
  *     32   8  E: position in the log
  *     40   8  sequence of the last journal group before E
- *     48   8  keys at E; 2^64 - 1: not known, since the file was salvaged
+ *     48   8  keys at E; 2^64 - 1: not known, since the file was salvaged or
+ *             has only a part of the keys
  *     56  40  id of the history that E is of
  *
  * Whether a filter is small or large is the writer's choice, and so is which

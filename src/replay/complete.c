@@ -45,8 +45,12 @@ complete_open(const struct walk_part *part)
 
     struct complete *complete = mem_zalloc(sizeof(*complete));
     struct service *service = &complete->service;
+    struct conf_error error;
 
-    conf_init(&complete->conf);
+    if (!conf_try_init(&complete->conf, &error)) {
+        mem_free(complete);
+        return NULL;
+    }
     service->conf = &complete->conf;
     service->threads = 1;
     service->stats = stats_new(1, CMD_ID_COUNT);

@@ -14,9 +14,9 @@ struct snapshot_effects;
 struct walk_part; /* keyspace/walk_part.h */
 
 struct completion {
-    /* Begins. part: the state has only these keys, and effects on other keys
-     * are skipped; NULL: it has all keys. `part` must stay valid until close.
-     */
+    /* Begins; NULL without memory. part: the state has only these keys, and
+     * effects on other keys are skipped; NULL: it has all keys. `part` must
+     * stay valid until close. */
     void *(*open)(const struct walk_part *part);
     /* Executes a group on the copies in the keyspace, which the caller owns
      * alone. False: the bytes are no group of a log, and ret_reason says why,

@@ -148,6 +148,9 @@ insert_effects(void *ctx, const struct snapshot_effects *effects)
         reset_epochs(insert);
         insert->completing = insert->completion->open(insert->part);
     }
+    if (insert->completing == NULL) {
+        return fail(insert, "its effects need more memory than there is");
+    }
     return insert->completion->group(insert->completing, insert->keyspace,
                                      effects, insert->why, sizeof(insert->why));
 }

@@ -8,6 +8,7 @@
 #include "../engine/group_help.h"
 #include "../engine/life.h"
 #include "base/file.h"
+#include "base/mem.h"
 #include "base/metrics.h"
 #include "keyspace/arrival.h"
 #include "keyspace/hash_slot.h"
@@ -503,6 +504,13 @@ TEST(behind_a_gap_a_full_filter_takes_items_all_the_same)
         assert_true(bloom_contains(&entry->bloom, hash));
     }
     rig_free(rig);
+}
+
+TEST(a_lack_of_memory_is_no_end_of_the_program)
+{
+    mem_fail_at(1);
+    assert_null(complete_calls.open(NULL));
+    assert_true(mem_fail_clear());
 }
 
 /* Nothing of it is an error: the keys had gone by the end. */

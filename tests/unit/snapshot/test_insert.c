@@ -37,6 +37,32 @@ end(struct insert *insert, uint64_t keys)
     return insert_end(insert, &stamp);
 }
 
+static void *
+open_nothing(const struct walk_part *part)
+{
+    (void)part;
+    return NULL;
+}
+
+TEST(effects_that_nothing_can_execute_are_refused)
+{
+    const struct completion without_memory = { .open = open_nothing };
+    const struct snapshot_effects effects = { .position = 7 };
+    struct insert insert = begin();
+
+    assert_false(insert_effects(&insert, &effects));
+    assert_string_equal(insert.why,
+                        "it has effects, which cannot be executed here");
+    keyspace_free(insert.keyspace);
+    insert = begin();
+    insert.completion = &without_memory;
+    assert_false(insert_effects(&insert, &effects));
+    assert_string_equal(insert.why,
+                        "its effects need more memory than there is");
+    insert_fini(&insert);
+    keyspace_free(insert.keyspace);
+}
+
 TEST(a_record_becomes_a_key)
 {
     struct insert insert = begin();

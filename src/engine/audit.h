@@ -18,6 +18,6 @@ void audit_note(const struct request *req, enum err err);
  * for each address (access/auth_delay.h). */
 void audit_failed_login(const struct request *req, struct slice user);
 
-/* Logs how many lines of a second that is over were left out. Loop 0 calls it at
- * each tick, so that the end of a flood is counted, too. */
+/* Logs how many lines of a second that is over were left out. Loop 0 calls it
+ * at each tick, so that the end of a flood is counted, too. */
 void audit_tick(void);

@@ -64,8 +64,9 @@ apply_batch(struct load_stream *stream, const char *data, bool cut)
 
     for (uint32_t i = 0; i < batch->count; i++) {
         const struct batch_command *command = &batch->command[i];
+        const char *first = cut ? &stream->first : &data[command->begin];
 
-        if (!is_written(cut ? stream->first : data[command->begin])) {
+        if (!is_written(*first)) {
             return refuse(stream, stream->offset + command->begin);
         }
         if (!load_apply(stream->apply, batch->argv + command->first,

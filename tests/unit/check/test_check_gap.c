@@ -147,8 +147,9 @@ TEST(behind_a_gap_a_full_filter_takes_the_items_of_every_command)
     assert_int_equal(0, step(&life, "BF.RESERVE k 0.01 4 NONSCALING; BF.MADD k "
                                     "1 2 3 4"));
     lose(&life, "BF.RESET k");
-    assert_int_equal(0, step(&life, "BF.ADD k a; BF.MADD k b; BF.INSERT k ITEMS "
-                                    "c; BF.ADD k d"));
+    assert_int_equal(0,
+                     step(&life, "BF.ADD k a; BF.MADD k b; BF.INSERT k ITEMS "
+                                 "c; BF.ADD k d"));
     lose(&life, "BF.RESET k");
     assert_int_equal(0, step(&life, "BF.ADD k e; BF.ADD k f; BF.ADD k g"));
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

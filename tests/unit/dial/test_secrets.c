@@ -89,16 +89,16 @@ TEST(a_whole_filter_needs_its_secret_whatever_case_its_command_has)
 
     command_table_init(command_rows);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const struct slice argv[] = { slice_of(names[i]), slice_lit("k"),
-                                      slice_lit("1"),     payload,
-                                      slice_lit("INCARNATION"),
-                                      slice_lit("7") };
+        const struct slice argv[] = {
+            slice_of(names[i]),       slice_lit("k"), slice_lit("1"), payload,
+            slice_lit("INCARNATION"), slice_lit("7")
+        };
         char reason[REASON_MAX] = "";
         struct buf commands = { 0 };
 
         compose_command(&commands, argv, 6);
-        assert_true(secrets_are_missing(buf_slice(&commands), reason,
-                                        sizeof(reason)));
+        assert_true(
+            secrets_are_missing(buf_slice(&commands), reason, sizeof(reason)));
         assert_non_null(strstr(reason, "hash-secret-file"));
         buf_free(&commands);
     }

@@ -72,8 +72,8 @@ assert_logged_whole(const char *text)
     run_text(first, text, false);
     effects_take(first);
     gate_enter(keyspace_gate(second->service.keyspace), 0);
-    assert_true(inject_run(in, buf_slice(&first->effects.raw), reason,
-                           sizeof(reason)));
+    assert_true(
+        inject_run(in, buf_slice(&first->effects.raw), reason, sizeof(reason)));
     gate_leave(keyspace_gate(second->service.keyspace), 0);
     inject_wake(in);
     effects_take(second);

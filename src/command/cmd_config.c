@@ -44,7 +44,7 @@ name_for(const char *option, const struct slice *patterns, size_t count,
     return OK;
 }
 
-/* Sets *value to an option's value; that of replicaof is the primary now. */
+/* Sets *value to an option's value (for replicaof, the present primary). */
 static void
 get_value(const struct service *service, const struct conf_row *row,
           struct buf *value)

@@ -153,9 +153,8 @@ shape_holds(const struct codec_head *head, const struct codec_layer *layer,
 }
 
 /* Checks one layer of an ageing filter. `first` is the filter's first layer,
- * and `older` the one before `layer`, or NULL. *step goes from the step of
- * `older` to that of `layer`: how many layers of its generation are before it.
- */
+ * and `older` the one before `layer`, or NULL. *step counts the layers of the
+ * same generation before a layer: first before `older`, then before `layer`. */
 static bool
 aged_layer_holds(const struct codec_head *head, const struct codec_layer *first,
                  const struct codec_layer *older,

@@ -170,8 +170,8 @@ void keyspace_remove_entry(struct keyspace *ks, uint64_t hash,
 
 /* Return and set the journal's position at the stripe's last change. A reply
  * about a key of this stripe may be sent once that position is released. Read
- * it under the stripe's lock, and set it under the exclusive lock. Set that of
- * all stripes under the raised gate. */
+ * it under the stripe's lock, and set it under the exclusive lock. Set all
+ * stripes' positions under the raised gate. */
 uint64_t keyspace_position(const struct keyspace *ks, unsigned stripe);
 void keyspace_set_position(struct keyspace *ks, unsigned stripe,
                            uint64_t position);

@@ -4,8 +4,8 @@
  * its figures at /status.json. /livez answers if loop 0 turns, and /readyz
  * answers 503 and the reason where --ping=ready would fail. Loop 0.
  *
- * Answers with figures, and that of /readyz, are kept for a moment and given to
- * all clients that ask. So many or hostile clients cost no more than a few.
+ * Answers with figures, and the one to /readyz, are kept for a moment and given
+ * to all clients that ask. So many or hostile clients cost no more than a few.
  */
 #pragma once
 

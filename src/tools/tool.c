@@ -81,8 +81,8 @@ find_command(const struct tool_interface *interface,
     return command->name != NULL ? command : NULL;
 }
 
-/* Says where the usage is described: that of the command, if the words begin
- * with one, else that of the program. */
+/* Says where the usage is described. If the words begin with a command, this
+ * is the command's usage, else the program's. */
 static void
 complain_usage(struct tool *tool, const struct tool_interface *interface,
                const struct tool_words *words)

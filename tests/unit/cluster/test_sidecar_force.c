@@ -171,16 +171,13 @@ TEST(what_was_said_does_not_outlast_the_ownership)
     mem_free(of_b);
 }
 
-/* Begins to fetch slot 7 from B. silent: C may have newer data. */
+/* Waits until a survey lets the rig fetch from B. silent: it may have newer
+ * data; or NULL. */
 static void
-begin_pull_from_b(struct rig *rig, const char *silent)
+pull_from_b(struct rig *rig, const struct holdings *of_b, const char *silent)
 {
     const struct sidecar_answer keys = { .kind = SIDECAR_HAS_KEYS };
-    struct holdings *of_b = mem_zalloc(sizeof(*of_b));
 
-    of_b->held[7] = of_b->known[7] = 2;
-    rig_init(rig, NULL);
-    rig_poll(rig, RIG_NODES);
     for (int round = 0; round < 20 && !rig->pulls; round++) {
         survey(rig, 1, of_b, silent);
         for (size_t i = 0; i < rig->asks; i++) {
@@ -191,6 +188,18 @@ begin_pull_from_b(struct rig *rig, const char *silent)
         }
     }
     assert_true(rig->pulls);
+}
+
+/* Begins to fetch slot 7 from B. */
+static void
+begin_pull_from_b(struct rig *rig, const char *silent)
+{
+    struct holdings *of_b = mem_zalloc(sizeof(*of_b));
+
+    of_b->held[7] = of_b->known[7] = 2;
+    rig_init(rig, NULL);
+    rig_poll(rig, RIG_NODES);
+    pull_from_b(rig, of_b, silent);
     mem_free(of_b);
 }
 
@@ -225,7 +234,6 @@ TEST(clients_are_not_sent_to_a_source_once_a_server_has_newer_data)
 
 TEST(clients_are_not_sent_to_a_source_with_an_older_state)
 {
-    const struct sidecar_answer keys = { .kind = SIDECAR_HAS_KEYS };
     struct holdings *of_b = mem_zalloc(sizeof(*of_b));
     struct rig rig;
 
@@ -236,16 +244,7 @@ TEST(clients_are_not_sent_to_a_source_with_an_older_state)
     survey(&rig, 4, of_b, RIG_C);
     assert_int_equal(rig.state[7], SLOT_MISSING);
     assert_true(force(&rig, 7, 7));
-    for (int round = 0; round < 20 && !rig.pulls; round++) {
-        survey(&rig, 1, of_b, RIG_C);
-        for (size_t i = 0; i < rig.asks; i++) {
-            if (rig.ask[i].question == SIDECAR_ASK_FENCE_EMPTY) {
-                rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &keys);
-                break;
-            }
-        }
-    }
-    assert_true(rig.pulls);
+    pull_from_b(&rig, of_b, RIG_C);
     assert_true(slot_set_has(&rig.pulled, 7));
     assert_int_equal(rig.state[7], SLOT_HELD);
     rig_fini(&rig);

@@ -103,6 +103,12 @@ holdings_learn(struct holdings *holdings, const struct holdings *other)
     return changed;
 }
 
+bool
+holdings_has_slots(const struct holdings *holdings)
+{
+    return !is_zero(holdings->held, sizeof(holdings->held));
+}
+
 void
 holdings_slots(const struct holdings *holdings, struct slot_set *ret_set)
 {

@@ -63,6 +63,9 @@ bool holdings_learn(struct holdings *holdings, const struct holdings *other);
 /* Returns whether both have the same text in replies to other servers. */
 bool holdings_equal(const struct holdings *one, const struct holdings *other);
 
+/* Returns whether any slot is held. */
+bool holdings_has_slots(const struct holdings *holdings);
+
 /* Collects the slots that are held. */
 void holdings_slots(const struct holdings *holdings, struct slot_set *ret_set);
 

@@ -137,15 +137,6 @@ collect(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
     sidecar->waiting = set;
 }
 
-static bool
-holds_nothing(const struct sidecar *sidecar)
-{
-    struct slot_set held;
-
-    holdings_slots(sidecar->own, &held);
-    return slot_set_is_empty(&held);
-}
-
 /* Returns whether, by the last survey, the leader's data may replace all our
  * data. */
 static bool
@@ -181,7 +172,7 @@ sidecar_may_follow(struct sidecar *sidecar, const char *leader, uint64_t now_ms)
     if (!may_go(sidecar, leader, now_ms)) {
         return false;
     }
-    return sidecar->waits_empty || holds_nothing(sidecar) ||
+    return sidecar->waits_empty || !holdings_has_slots(sidecar->own) ||
            survey_is_fresh(sidecar, sidecar->waits_round, now_ms);
 }
 
@@ -191,7 +182,7 @@ sidecar_wait_may_copy(struct sidecar *sidecar, const char *history,
 {
     const struct slot_set alone = find_left_alone(sidecar);
 
-    if (holds_nothing(sidecar) && slot_set_is_empty(&alone)) {
+    if (!holdings_has_slots(sidecar->own) && slot_set_is_empty(&alone)) {
         return true;
     }
     if (sidecar->topology == NULL || sidecar->role != SIDECAR_FOLLOWS) {

@@ -235,7 +235,7 @@ grace_look(struct replication *r)
     const struct grace *grace = &r->grace;
 
     if (atomic_exchange(&r->loop0->service->leads_by_word, false)) {
-        grace_end(r);
+        grace_end(r, "a command has said which server leads");
     } else if (primary_is_behind(r->primary)) {
         note_behind(r);
     } else if (grace->awaits_until_ms > 0 && grace->awaited[0] == 0 &&
@@ -247,11 +247,10 @@ grace_look(struct replication *r)
 }
 
 void
-grace_end(struct replication *r)
+grace_end(struct replication *r, const char *why)
 {
     if (primary_is_behind(r->primary)) {
-        log_notice("server.replication",
-                   "a command has said which server leads", "%s", "");
+        log_notice("server.replication", why, "%s", "");
     }
     primary_set_ended(r->primary, NULL, 0);
     stop_awaiting(&r->grace);

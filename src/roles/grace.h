@@ -24,5 +24,5 @@ void grace_fill(const struct replication *r, struct role_state *state);
 /* Ends the doubts that time, a replica or a command has resolved. */
 void grace_look(struct replication *r);
 
-/* Ends all doubts: a command has said which server leads. */
-void grace_end(struct replication *r);
+/* Ends all doubts. why: what has ended them, for the log. */
+void grace_end(struct replication *r, const char *why);

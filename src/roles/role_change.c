@@ -34,7 +34,7 @@ role_change_look(struct replication *r)
     if (r->life != REPLICATION_RUNS || role.epoch == r->epoch) {
         return;
     }
-    grace_end(r);
+    grace_end(r, "a command has said which server leads");
     /* Replicas connect again and learn the new chain (chained, following.c). */
     primary_drop_all(r->primary, "the role has changed");
     if (role.replica) {

@@ -278,6 +278,7 @@ sidecar_owner_answered(void *ctx, uint64_t number, const struct answer *reply,
 }
 
 /* ---- what a leader tells its replicas ------------------------------------ */
+
 static void
 tell(void *ctx, const struct holdings *holdings)
 {
@@ -286,6 +287,11 @@ tell(void *ctx, const struct holdings *holdings)
     uint64_t position;
     struct buf text = { 0 };
 
+    /* The doubts of a start are about the data that was loaded then. Whatever
+     * this server holds from now on, it gets from others. */
+    if (!holdings_has_slots(holdings)) {
+        grace_end(mode->r, "holds no slot, so its data cannot be too old");
+    }
     holdings_write(holdings, &text);
     where(mode, history, &position);
     primary_tell(mode->r->primary, &text, position, replication_now_ms());

@@ -17,7 +17,7 @@ import pytest
 
 from lib import loads, neighbour, resp, servers, shim
 from lib.neighbour import A, B, C, node
-from lib.replicas import info, link_is_up
+from lib.replicas import info, link_is_up, wait_even
 from lib.servers import wait_until
 from lib.slots import GONE, slot_of
 
@@ -212,7 +212,45 @@ def test_a_server_with_older_data_serves_nothing_and_its_replica_gives(group):
         trio.close()
 
 
-@pytest.mark.parametrize("loses", ["its directory", "what no journal keeps"])
+@pytest.mark.parametrize("comes", ["before", "after"])
+def test_what_a_server_has_given_away_is_in_doubt_no_more(group, comes):
+    """Its replica, which has more of the old log, comes before or after the slots have
+    moved away and back."""
+    trio = Trio(group)
+    old, replica, new = trio.servers
+    try:
+        neighbour.wait_served(old, 16384)
+        wait_until(lambda: link_is_up(replica), 30, "the replica follows")
+        wait_until(lambda: b"claimed -" in call(old, "SIDECAR", "HOLDINGS")[2], 30,
+                   "its disk has what it holds")
+        assert call(old, "BF.ADD", "stays", "item") == 1
+        assert call(old, "SAVE") == b"OK"
+        with old.conn() as conn:
+            conn.call("BF.ADD", "stays", "other")
+            assert conn.call("WAIT", 1, 10000) == 1
+        replica.freeze()
+        old.crash()
+        old.restart()
+        if comes == "before":
+            replica.thaw()
+            wait_until(lambda: info(old).get("behind_replicas") == "1", 30,
+                       "it knows that its data is older")
+        trio.show("", ALL, epoch=3)
+        wait_reply(new, 1, "BF.EXISTS", "stays", "item")
+        wait_until(lambda: b"gave slots away" in old.log(), 30, "all slots have gone")
+        trio.show(ALL, "", epoch=4)
+        neighbour.wait_served(old, 16384)
+        assert call(old, "BF.ADD", "stays", "later") == 1
+        replica.thaw()
+        wait_even(old, replica)
+        assert call(old, "BF.MEXISTS", "stays", "item", "later") == [1, 1]
+        assert info(old)["behind_replicas"] == "0"
+    finally:
+        trio.close()
+
+
+@pytest.mark.parametrize("loses", ["its directory", "what no journal keeps",
+                                   "what it holds"])
 def test_a_primary_that_has_lost_its_data_takes_it_from_its_replica(group, tmp_path, loses):
     trio = Trio(group, folder=tmp_path if loses == "its directory" else None)
     old, replica, _ = trio.servers
@@ -221,6 +259,8 @@ def test_a_primary_that_has_lost_its_data_takes_it_from_its_replica(group, tmp_p
         wait_until(lambda: link_is_up(replica), 30, "the replica follows")
         for number in range(20):
             wait_reply(old, 1, "BF.ADD", "key%d" % number, "item")
+            if number == 9 and loses == "what it holds":
+                wait_reply(old, b"OK", "SAVE")
         wait_until(lambda: call(replica, "DBSIZE") == 20, 30, "the replica has all")
         wait_until(lambda: neighbour.figures(replica)["cluster_slots_served"] ==
                    "16384", 30, "the replica holds the slots")
@@ -229,8 +269,11 @@ def test_a_primary_that_has_lost_its_data_takes_it_from_its_replica(group, tmp_p
             shutil.rmtree(old.shim.data_dir)
             os.mkdir(old.shim.data_dir)
         else:
+            keep = {"log"}
+            if loses == "what it holds":  # its data is older than the replica's
+                keep |= {"bloomery.snapshot", "replication.state"}
             for name in Path(old.folder).glob("*"):
-                if name.is_file() and name.name != "log":
+                if name.is_file() and name.name not in keep:
                     name.unlink()
         old.restart()
         for number in range(20):

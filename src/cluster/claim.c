@@ -293,6 +293,7 @@ answered_fence(struct sidecar *sidecar, const struct sidecar_answer *answer,
                !is_patient(sidecar, now_ms)) {
         claim->silent_ms = now_ms; /* ask again: the source may have stopped
                                       serving, and a new copy would take long */
+        sidecar_come_source_broke(sidecar);
     } else {
         sidecar->hooks.pull_cancel(sidecar->hooks.ctx);
         fail_claim(sidecar, answer->reason, now_ms);
@@ -403,7 +404,9 @@ claim_pull_broke(struct sidecar *sidecar)
     if (claim->state == CLAIM_PULLS && claim->number == 0) {
         claim->broke = true;
         sidecar->changed = true;
-        ask_source(sidecar, SIDECAR_ASK_FENCE_EMPTY);
+        if (!claim->near) { /* otherwise it will be asked to stop anyway */
+            ask_source(sidecar, SIDECAR_ASK_FENCE_EMPTY);
+        }
     }
 }
 

@@ -66,7 +66,7 @@ void sidecar_told(struct sidecar *sidecar, const struct holdings *holdings,
 void sidecar_pull_is_near(struct sidecar *sidecar, uint64_t now_ms);
 /* Handles the loss of the link to the source; the caller dials it again. Asks
  * the source anew: if it has restarted, it does not execute our commands with
- * ASKING before that. */
+ * ASKING before that. Until it answers, no client is sent there. */
 void sidecar_pull_broke(struct sidecar *sidecar, uint64_t now_ms);
 void sidecar_pull_ended(struct sidecar *sidecar, bool good, const char *reason,
                         uint64_t now_ms);

@@ -496,8 +496,10 @@ look_at_link(struct sidecar_mode *mode, const struct pull_progress *progress)
     mode->pull_linked = linked;
     mode->pull_attempts = progress->attempts;
     mode->pull_cut = progress->cut;
-    if (broke && !mode->pull_near) {
-        mode->pull_end = 0;
+    if (broke) {
+        if (!mode->pull_near) {
+            mode->pull_end = 0;
+        }
         sidecar_pull_broke(mode->sidecar, sidecar_mode_now_ms());
     }
 }

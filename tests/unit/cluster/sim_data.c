@@ -104,7 +104,7 @@ sim_run_pull(struct sim_daemon *d)
     }
     if (!sim_reaches(sim_index(d), pull->source)) {
         pull->broken_ms++;
-        if (pull->broken_ms == 1 && !pull->near) {
+        if (pull->broken_ms == 1) {
             pull->ready_ms = sim.now_ms + 20 + sim_below(400);
             sidecar_pull_broke(d->sidecar, sim.now_ms);
             sim_phases_look(d);

@@ -221,6 +221,16 @@ TEST(a_source_whose_link_broke_is_asked_again_before_clients_are_sent_there)
     assert_int_equal(rig.state[5461], SLOT_HELD);
     sidecar_pull_broke(rig.sidecar, rig.now_ms); /* of nothing */
     rig_fini(&rig);
+
+    begin_with_all(&rig);
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &has_keys);
+    rig.disk_fails = true;
+    sidecar_pull_is_near(rig.sidecar, rig.now_ms);
+    assert_int_equal(rig.state[5461], SLOT_PULLED);
+    sidecar_pull_broke(rig.sidecar, rig.now_ms);
+    rig_tick(&rig, 10);
+    assert_int_equal(rig.state[5461], SLOT_HELD);
+    rig_fini(&rig);
 }
 
 TEST(a_pull_that_fails_begins_again_from_whom_a_survey_finds)

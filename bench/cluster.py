@@ -24,7 +24,7 @@ from persist import MIB, say
 
 sys.path.append(str(servers.ROOT / "tests"))
 
-from lib import cluster, cluster_lag, slots  # noqa: E402
+from lib import cluster, cluster_lag, replicas, slots  # noqa: E402
 from watching import cpu_ns  # noqa: E402
 
 MARK_MOVED = 1.2
@@ -244,14 +244,23 @@ def fill_full(made, moving, filters):
     return size * filters * len(moving)
 
 
+def rest(made):
+    """Wait until no server rewrites its journal: the disk would be busy with it."""
+    for pair in made.pairs:
+        cluster.wait_until(lambda server=pair.daemon: replicas.info(
+            server, "persistence")["aof_rewrite_in_progress"] == "0", 300, "rests")
+
+
 def full(bench, made):
     """Move 100 slots with a gigabyte, and measure the waits of three clients."""
     moving = list(range(100, 200))
     size = fill_full(made, moving, 1 if bench.quick else FULL_A_SLOT)
     home = made.owner(moving[0])
     ends = [next(p for p in made.primaries() if p is not home), home]
-    moves = [carry(made, moving, to, moving[::49])
-             for to in ends * bench.pairs(5, 1)]
+    moves = []
+    for to in ends * bench.pairs(5, 1):
+        rest(made)
+        moves.append(carry(made, moving, to, moving[::49]))
     text, _ = describe([waited for waited, _ in moves])
     return say(f"  {made.kind}: wait for 100 slots with {size / 1e6:.0f} MB, ms", text,
                "", None, f"{len(moves)} moves of "

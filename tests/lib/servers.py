@@ -113,7 +113,7 @@ class Process:
             socket.create_connection(self.address, 1).close()
         except OSError:
             return False
-        return True
+        return self.unix is None or os.path.exists(self.unix)
 
     def answers(self):
         """Tells whether the server has loaded its data. The probe asks INFO: a PING

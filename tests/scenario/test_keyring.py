@@ -295,7 +295,8 @@ def test_a_user_that_may_not_replicate_gets_no_secret_by_a_claim(group, member,
 
 
 def test_adds_to_a_keyed_filter_come_back_after_a_partition(group):
-    """The new primary made a filter with its own secret meanwhile."""
+    """The new primary made a filter with its own secret meanwhile. An add that was
+    answered with 0, a false positive, is in no log."""
     on = ("--merge-on-heal", "yes", "--appendonly", "yes")
     primary, replica, proxy = group.pair(*on)
     with primary.conn() as conn:
@@ -305,7 +306,7 @@ def test_adds_to_a_keyed_filter_come_back_after_a_partition(group):
     proxy.cut()
     replicas.lead(replica)
     with primary.conn() as conn, replica.conn() as other:
-        conn.call("BF.MADD", "k", *range(1000, 1100))
+        added = conn.call("BF.MADD", "k", *range(1000, 1100))
         other.call("BF.MADD", "k", *range(2000, 2100))
         fill(other, "later")
     replicas.follow(primary, replica)
@@ -315,6 +316,8 @@ def test_adds_to_a_keyed_filter_come_back_after_a_partition(group):
     replicas.wait_even(replica, primary)
     with primary.conn() as conn:
         conn.call("READONLY")
-        assert conn.call("BF.MEXISTS", "k", *range(150), *range(1000, 1100),
-                         *range(2000, 2100)) == [1] * 350
+        assert conn.call("BF.MEXISTS", "k", *range(150),
+                         *range(2000, 2100)) == [1] * 250
+        found = conn.call("BF.MEXISTS", "k", *range(1000, 1100))
+        assert sum(added) > 50 and all(map(int.__ge__, found, added))
         assert conn.call("BF.MEXISTS", "later", *range(150)) == [1] * 150

@@ -142,6 +142,8 @@ struct sim_daemon {
     bool linked;               /* with its leader, and following its log */
     uint64_t told; /* `tellings` of its leader, by the present link; 0: none */
     uint64_t ticket, kept_ticket, kept_ms;
+    uint64_t fell_from[SIM_SLOTS]; /* kept.held before it last fell */
+    uint64_t fell_ms[SIM_SLOTS];   /* when; 0: never */
     unsigned boot;
 };
 

@@ -57,6 +57,19 @@ sim_check_served(int index, unsigned slot)
     sim.lost[slot] |= absent;
 }
 
+/* Returns at which epoch the disk of a daemon says that it holds the slot. If
+ * it is fetching the slot again without a journal, its disk said so a moment
+ * ago, which others may go by. */
+static uint64_t
+held_on_disk(const struct sim_daemon *d, unsigned slot)
+{
+    bool fell = !d->disk.journals && d->fell_ms[slot] != 0 &&
+                sim.now_ms - d->fell_ms[slot] <= SIM_KNOWS_MS;
+
+    return fell && d->fell_from[slot] > d->kept.held[slot] ? d->fell_from[slot]
+                                                           : d->kept.held[slot];
+}
+
 /* Whether the disk of another daemon says that this slot is held later than d
  * holds it. */
 static bool
@@ -65,9 +78,10 @@ is_held_higher(const struct sim_daemon *d, const struct sim_daemon *other,
 {
     const struct holdings *own = sidecar_holdings(d->sidecar);
     uint64_t held = own->held[sim_slot(slot)];
+    uint64_t theirs = held_on_disk(other, slot);
 
-    return held == 0 || other->kept.held[slot] > held ||
-           (other->kept.held[slot] == held &&
+    return held == 0 || theirs > held ||
+           (theirs == held &&
             d->topology->owner[sim_slot(slot)] != TOPOLOGY_NOBODY &&
             &sim.daemon[sim_node_of(
                 d->topology->nodes[d->topology->owner[sim_slot(slot)]].id)] ==

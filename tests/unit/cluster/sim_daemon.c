@@ -663,6 +663,12 @@ sim_run_daemon(int index)
         sim_disturb(index);
     }
     if (d->ticket > d->kept_ticket && sim.now_ms >= d->kept_ms) {
+        for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
+            if (d->kept.held[slot] > d->keeping.held[slot]) {
+                d->fell_from[slot] = d->kept.held[slot];
+                d->fell_ms[slot] = sim.now_ms;
+            }
+        }
         d->kept = d->keeping;
         d->kept_ticket = d->ticket;
         sim_disk_note_saved(d);

@@ -293,7 +293,6 @@ answered_fence(struct sidecar *sidecar, const struct sidecar_answer *answer,
                !is_patient(sidecar, now_ms)) {
         claim->silent_ms = now_ms; /* ask again: the source may have stopped
                                       serving, and a new copy would take long */
-        sidecar_come_source_broke(sidecar);
     } else {
         sidecar->hooks.pull_cancel(sidecar->hooks.ctx);
         fail_claim(sidecar, answer->reason, now_ms);

@@ -496,23 +496,32 @@ class Cluster:
         for slot in moved:
             self.reshard_one(slot, self.owner(slot), to)
 
+    @staticmethod
+    def set_slot(call, slot, *words):
+        """CLUSTER SETSLOT. A node of Valkey whose replica has lost its link refuses it
+        until that is back."""
+        def taken():
+            reply = call("CLUSTER", "SETSLOT", slot, *words)
+            if reply == b"OK" or "only with" in str(reply):  # a replica now
+                return True
+            assert "NOREPLICAS" in str(reply), reply
+            return False
+        wait_until(taken, 20, "SETSLOT is taken")
+
     def reshard_one(self, slot, source, to):
         with source.node.conn(timeout=60) as old, to.node.conn(timeout=60) as new:
             for conn, mark, other in ((new, "IMPORTING", source),
                                       (old, "MIGRATING", to)):
-                reply = conn.call("CLUSTER", "SETSLOT", slot, mark, other.node.id)
-                assert reply == b"OK", reply
+                self.set_slot(conn.call, slot, mark, other.node.id)
             while keys := old.call("CLUSTER", "GETKEYSINSLOT", slot, 100):
                 reply = old.call("MIGRATE", *to.node.inner, "", 0, 60000, "KEYS",
                                  *keys)
                 assert reply in (b"OK", b"NOKEY"), reply
-            reply = new.call("CLUSTER", "SETSLOT", slot, "NODE", to.node.id)
-            assert reply == b"OK", reply
+            self.set_slot(new.call, slot, "NODE", to.node.id)
         others = [p for p in self.primaries() if p not in (source, to)]
         for pair in [source, *others]:
             # A primary that has lost its last slot is a replica at once.
-            reply = pair.node.ask("CLUSTER", "SETSLOT", slot, "NODE", to.node.id)
-            assert reply == b"OK" or "only with" in str(reply), reply
+            self.set_slot(pair.node.ask, slot, "NODE", to.node.id)
 
     def migrate(self, ranges, to, wait=True):
         """Moves slots of one owner with Valkey 9's CLUSTER MIGRATESLOTS. Returns

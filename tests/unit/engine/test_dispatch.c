@@ -438,6 +438,8 @@ TEST(a_batch_whose_time_is_over_does_one_window_a_call)
     static const uint32_t stops[] = { 1, 3, 4, 5, 9 };
     struct rig *rig = rig_new();
 
+    /* Without locks, no window ends because it has held them for long. */
+    rig->worker->alone = true;
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
         uint32_t done = 0;
 

@@ -498,30 +498,30 @@ class Cluster:
 
     @staticmethod
     def set_slot(call, slot, *words):
-        """CLUSTER SETSLOT. A node of Valkey whose replica has lost its link refuses it
-        until that is back."""
-        def taken():
+        """CLUSTER SETSLOT; returns the reply. A node of Valkey whose replica has lost its
+        link refuses it until that is back."""
+        def asked():
             reply = call("CLUSTER", "SETSLOT", slot, *words)
-            if reply == b"OK" or "only with" in str(reply):  # a replica now
-                return True
-            assert "NOREPLICAS" in str(reply), reply
-            return False
-        wait_until(taken, 20, "SETSLOT is taken")
+            return None if "NOREPLICAS" in str(reply) else reply
+        return wait_until(asked, 20, "the node has a replica")
 
     def reshard_one(self, slot, source, to):
         with source.node.conn(timeout=60) as old, to.node.conn(timeout=60) as new:
             for conn, mark, other in ((new, "IMPORTING", source),
                                       (old, "MIGRATING", to)):
-                self.set_slot(conn.call, slot, mark, other.node.id)
+                reply = self.set_slot(conn.call, slot, mark, other.node.id)
+                assert reply == b"OK", reply
             while keys := old.call("CLUSTER", "GETKEYSINSLOT", slot, 100):
                 reply = old.call("MIGRATE", *to.node.inner, "", 0, 60000, "KEYS",
                                  *keys)
                 assert reply in (b"OK", b"NOKEY"), reply
-            self.set_slot(new.call, slot, "NODE", to.node.id)
+            reply = self.set_slot(new.call, slot, "NODE", to.node.id)
+            assert reply == b"OK", reply
         others = [p for p in self.primaries() if p not in (source, to)]
         for pair in [source, *others]:
             # A primary that has lost its last slot is a replica at once.
-            self.set_slot(pair.node.ask, slot, "NODE", to.node.id)
+            reply = self.set_slot(pair.node.ask, slot, "NODE", to.node.id)
+            assert reply == b"OK" or "only with" in str(reply), reply
 
     def migrate(self, ranges, to, wait=True):
         """Moves slots of one owner with Valkey 9's CLUSTER MIGRATESLOTS. Returns

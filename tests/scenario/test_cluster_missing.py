@@ -79,6 +79,15 @@ class Trio:
             made.close()
 
 
+def wait_written(old, replica):
+    """Waits until the replica follows, and the old server's snapshot and its file of what
+    it holds are written."""
+    neighbour.wait_served(old, 16384)
+    wait_until(lambda: link_is_up(replica), 30, "the replica follows")
+    wait_until(lambda: b"claimed -" in call(old, "SIDECAR", "HOLDINGS")[2], 30,
+               "its disk has what it holds")
+
+
 def call(server, *words):
     with server.conn() as conn:
         return conn.call(*words)
@@ -176,11 +185,7 @@ def test_a_server_with_older_data_serves_nothing_and_its_replica_gives(group):
     trio = Trio(group)
     old, replica, new = trio.servers
     try:
-        neighbour.wait_served(old, 16384)
-        wait_until(lambda: link_is_up(replica), 30, "the replica follows")
-        # Its snapshot and its file are written, so the snapshot has no key.
-        wait_until(lambda: b"claimed -" in call(old, "SIDECAR", "HOLDINGS")[2], 30,
-                   "its disk has what it holds")
+        wait_written(old, replica)  # so the snapshot has no key
         for key in ("moves", "stays"):
             wait_reply(old, 1, "BF.ADD", key, "item")
         with old.conn() as conn:
@@ -219,10 +224,7 @@ def test_what_a_server_has_given_away_is_in_doubt_no_more(group, comes):
     trio = Trio(group)
     old, replica, new = trio.servers
     try:
-        neighbour.wait_served(old, 16384)
-        wait_until(lambda: link_is_up(replica), 30, "the replica follows")
-        wait_until(lambda: b"claimed -" in call(old, "SIDECAR", "HOLDINGS")[2], 30,
-                   "its disk has what it holds")
+        wait_written(old, replica)
         assert call(old, "BF.ADD", "stays", "item") == 1
         assert call(old, "SAVE") == b"OK"
         with old.conn() as conn:

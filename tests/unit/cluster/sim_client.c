@@ -63,8 +63,10 @@ sim_check_served(int index, unsigned slot)
 static uint64_t
 held_on_disk(const struct sim_daemon *d, unsigned slot)
 {
-    bool fell = !d->disk.journals && d->fell_ms[slot] != 0 &&
-                sim.now_ms - d->fell_ms[slot] <= SIM_KNOWS_MS;
+    bool fell = d->up && !d->disk.journals && d->fell_ms[slot] != 0 &&
+                sim.now_ms - d->fell_ms[slot] <= SIM_KNOWS_MS &&
+                sidecar_holdings(d->sidecar)->held[sim_slot(slot)] >=
+                    d->fell_from[slot];
 
     return fell && d->fell_from[slot] > d->kept.held[slot] ? d->fell_from[slot]
                                                            : d->kept.held[slot];

@@ -198,23 +198,27 @@ add_outdated(const struct sidecar *sidecar, struct slot_set *set)
     }
 }
 
-/* Leads, with the data that was copied from the daemon that we followed. If our
- * copy was left behind, a survey may find a longer one. */
+/* Leads, with the data that was copied from the daemon that we followed. If it
+ * was not fenced first, it may have more of its log than this copy, until our
+ * disk says that we hold the slots. If our copy was left behind, a survey may
+ * find a longer one. */
 static void
 lead(struct sidecar *sidecar, uint64_t now_ms)
 {
+    const struct slot_set none = { { 0 } };
+    bool complete = has_drained(sidecar);
     struct slot_set others;
 
     memset(&others, 0, sizeof(others));
     add_outdated(sidecar, &others);
-    if (sidecar->claim.behind && !has_drained(sidecar)) {
+    if (sidecar->claim.behind && !complete) {
         others = *sidecar_claimed(sidecar);
     }
     slot_set_intersect(&others, sidecar_claimed(sidecar));
     leave_claim(sidecar, &others);
     memcpy(sidecar->claim.was, sidecar->own->history,
            sizeof(sidecar->claim.was));
-    sidecar_wait_lead(sidecar, sidecar_claimed(sidecar));
+    sidecar_wait_lead(sidecar, complete ? sidecar_claimed(sidecar) : &none);
     sidecar->hooks.lead(sidecar->hooks.ctx);
     sidecar->role = SIDECAR_LEADS;
     keep_holdings(sidecar, now_ms);

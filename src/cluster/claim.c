@@ -325,6 +325,7 @@ pull(struct sidecar *sidecar)
     sidecar->claim.broke = false;
     sidecar->claim.near = false;
     sidecar->claim.intention = sidecar_keep(sidecar);
+    slot_set_unite(&sidecar->strays, sidecar_claimed(sidecar));
     sidecar->hooks.pull(sidecar->hooks.ctx, sidecar->claim.source,
                         sidecar_claimed(sidecar));
 }
@@ -394,7 +395,7 @@ void
 claim_is_near(struct sidecar *sidecar, uint64_t now_ms)
 {
     if (sidecar->claim.state == CLAIM_PULLS) {
-        sidecar->claim.near = sidecar->claim.copied = true;
+        sidecar->claim.near = true;
         look_at_source(sidecar, now_ms);
     }
 }
@@ -447,7 +448,7 @@ claim_cancel(struct sidecar *sidecar)
 
 void
 claim_drop(struct sidecar *sidecar, const struct slot_set *claimed,
-           const struct slot_set *lost, uint64_t now_ms)
+           const struct slot_set *lost)
 {
     struct claim *claim = &sidecar->claim;
 
@@ -458,9 +459,6 @@ claim_drop(struct sidecar *sidecar, const struct slot_set *claimed,
     /* All slots of the claim leave it: the source was asked for all of them, or
      * a pull fetches all. */
     claim_cancel(sidecar);
-    if (claim->copied) {
-        sidecar_give_leave(sidecar, claimed, now_ms);
-    }
 }
 
 /* ---- beginning ----------------------------------------------------------- */

@@ -27,7 +27,7 @@ bool claim_is_hand_off(const struct sidecar *sidecar);
 /* Notes that our node no longer owns the slots `lost`. claimed: the slots that
  * the claim had before. */
 void claim_drop(struct sidecar *sidecar, const struct slot_set *claimed,
-                const struct slot_set *lost, uint64_t now_ms);
+                const struct slot_set *lost);
 void claim_cancel(struct sidecar *sidecar);
 
 /* Checks whether our node's epoch has risen while the claim waits for the disk

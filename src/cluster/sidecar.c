@@ -116,8 +116,8 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
         sidecar->peers[peers[i]].epoch = topology->nodes[i].epoch + 1;
     }
     mem_free(peers);
-    slot_set_subtract(&sidecar->forgets, &sidecar->owned);
-    claim_drop(sidecar, &claimed, &lost, now_ms);
+    claim_drop(sidecar, &claimed, &lost);
+    sidecar_give_leave(sidecar, now_ms);
     sidecar_give_await(sidecar, now_ms);
     return gained;
 }

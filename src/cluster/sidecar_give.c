@@ -501,29 +501,42 @@ sidecar_give_gone(struct sidecar *sidecar, const struct slot_set *set,
 }
 
 void
-sidecar_give_leave(struct sidecar *sidecar, const struct slot_set *set,
-                   uint64_t now_ms)
+sidecar_give_leave(struct sidecar *sidecar, uint64_t now_ms)
 {
-    struct slot_set left = *set;
+    struct slot_set *strays = &sidecar->strays;
+    struct slot_set left;
 
-    slot_set_subtract(&left, &sidecar->owned);
-    slot_set_foreach (set, slot) {
+    slot_set_unite(strays, &sidecar->forgets);
+    slot_set_subtract(&sidecar->forgets, &sidecar->owned);
+    slot_set_subtract(strays, &sidecar->forgets);
+    slot_set_foreach (strays, slot) {
         if (sidecar->own->held[slot] != 0) {
-            slot_set_remove(&left, slot);
+            slot_set_remove(strays, slot);
         }
     }
+    left = *strays;
+    slot_set_subtract(&left, &sidecar->owned);
+    slot_set_subtract(&left, sidecar_claimed(sidecar)); /* it will be held */
     if (!slot_set_is_empty(&left)) {
+        slot_set_subtract(strays, &left);
         slot_set_unite(&sidecar->forgets, &left);
         sidecar->forgets_ticket = sidecar_keep(sidecar);
         sidecar->forgets_at_ms = now_ms + sidecar->options.forget_ms;
     }
 }
 
-void
-sidecar_give_reset(struct sidecar *sidecar)
+static void
+end_forgetting(struct sidecar *sidecar)
 {
     memset(&sidecar->forgets, 0, sizeof(sidecar->forgets));
     sidecar->forgets_at_ms = 0;
+}
+
+void
+sidecar_give_reset(struct sidecar *sidecar)
+{
+    end_forgetting(sidecar);
+    memset(&sidecar->strays, 0, sizeof(sidecar->strays));
 }
 
 /* Deletes the keys once the file says that the slots are not held, and replicas
@@ -534,6 +547,6 @@ sidecar_give_drop(struct sidecar *sidecar, uint64_t now_ms)
     if (sidecar->forgets_at_ms != 0 && now_ms >= sidecar->forgets_at_ms &&
         sidecar->hooks.is_kept(sidecar->hooks.ctx, sidecar->forgets_ticket)) {
         sidecar->hooks.drop(sidecar->hooks.ctx, &sidecar->forgets);
-        sidecar_give_reset(sidecar);
+        end_forgetting(sidecar);
     }
 }

@@ -127,8 +127,6 @@ struct claim {
     bool refused; /* hand_off: the source has refused */
     bool passed;  /* hand_off: a slot was owned by a third node in between */
     bool near;    /* PULLS has nearly all data; the fence waits for our disk */
-    bool copied;  /* nearly all data has arrived once, so keys of the slots are
-                     here */
     bool broke;   /* PULLS: the link broke, so the source may have restarted */
     bool risen; /* KEEPS: our node's epoch has risen although it gained no slots
                  */
@@ -256,6 +254,8 @@ struct sidecar {
     uint64_t await_round;      /* a later survey shows which owner is silent */
     uint64_t forget_round;     /* survey.rounds that rule 4 has seen */
     struct slot_set forgets;   /* rule 4: not held, keys still here */
+    struct slot_set strays;    /* not held, but keys may be here: our node owns
+                                  them again, or a pull has begun */
     uint64_t forgets_ticket;   /* ticket of the text without them */
     uint64_t forgets_at_ms;    /* when the keys may be deleted; 0: none may */
     bool changed;              /* what commands should see has changed */

@@ -14,6 +14,8 @@
 #include "keyspace/expire.h"
 #include "keyspace/sparse.h"
 
+#include <stdatomic.h>
+
 enum {
     SLACK_MIN = 64 * 1024,
     GRANT_BYTES = 256 * 1024,     /* what a thread may allocate until it looks
@@ -28,6 +30,10 @@ struct grant {
     uint64_t max, machine; /* limits */
     size_t left;
 };
+
+/* Bytes of filters that reapers are freeing now: no longer pending, but perhaps
+ * still in use. Only reapers write it. */
+static _Atomic int64_t bytes_being_freed;
 
 /* Returns the bytes in use without the changes that wait for the disk or are
  * kept for replicas: evicting a key does not free them, but adds a change. Both
@@ -46,20 +52,29 @@ used_without_queues(void)
     return used > (uint64_t)queued ? used - (uint64_t)queued : 0;
 }
 
-bool
-keyspace_is_over(uint64_t maxmemory_bytes)
+/* free_now: whether filters that are being freed count as free, even if their
+ * bytes are not in use any more. */
+static bool
+is_over(uint64_t limit_bytes, bool free_now)
 {
     uint64_t used;
     int64_t pending;
 
-    if (mem_used() <= maxmemory_bytes) {
+    if (mem_used() <= limit_bytes) {
         return false;
     }
-    pending =
-        metric_sum(METRIC_LAZYFREE_PENDING_BYTES); /* before used, as above */
+    /* In the order in which bytes pass through them; before used, as above. */
+    pending = metric_sum(METRIC_LAZYFREE_PENDING_BYTES);
+    pending += free_now ? atomic_load(&bytes_being_freed) : 0;
     used = used_without_queues();
-    return used > maxmemory_bytes &&
-           (pending <= 0 || used - maxmemory_bytes > (uint64_t)pending);
+    return used > limit_bytes &&
+           (pending <= 0 || used - limit_bytes > (uint64_t)pending);
+}
+
+bool
+keyspace_is_over(uint64_t maxmemory_bytes)
+{
+    return is_over(maxmemory_bytes, false);
 }
 
 static bool
@@ -84,7 +99,9 @@ fits_now(const struct keyspace_memory *memory, uint64_t machine, size_t bytes)
     uint64_t max = memory->maxmemory_bytes;
 
     if (max > 0 && memory->evicts) {
-        if (bytes > max || keyspace_is_over(max + slack_of(max))) {
+        /* Eviction has made room for the command: a filter that the reaper has
+         * begun to free since must not be missing from what is free. */
+        if (bytes > max || is_over(max + slack_of(max), true)) {
             return false;
         }
     } else if (max > 0 && !fits_in(max, used_without_queues(), bytes)) {
@@ -240,6 +257,18 @@ keyspace_free_entry(struct entry *entry)
     count_filter(&entry->bloom, -1);
     bloom_fini(&entry->bloom, &env);
     mem_free(entry);
+}
+
+int64_t
+keyspace_free_pending(struct entry *entry)
+{
+    int64_t bytes = (int64_t)bloom_size(&entry->bloom);
+
+    atomic_fetch_add(&bytes_being_freed, bytes);
+    metric_add(METRIC_LAZYFREE_PENDING_BYTES, -bytes);
+    keyspace_free_entry(entry);
+    atomic_fetch_sub(&bytes_being_freed, bytes);
+    return bytes;
 }
 
 size_t

@@ -27,19 +27,12 @@ struct reaper {
     bool stop;
 };
 
-/* Frees one entry. Memory in use falls as soon as freeing begins, so the
- * pending bytes must fall first, or the same bytes would count as free twice.
- */
 static void
 free_entry(struct entry *entry, int64_t *ret_bytes)
 {
-    int64_t bytes = (int64_t)bloom_size(&entry->bloom);
-
-    metric_add(METRIC_LAZYFREE_PENDING_BYTES, -bytes);
-    keyspace_free_entry(entry);
+    *ret_bytes += keyspace_free_pending(entry);
     metric_add(METRIC_LAZYFREED, 1);
     metric_add(METRIC_LAZYFREE_PENDING, -1);
-    *ret_bytes += bytes;
 }
 
 static uint64_t

@@ -13,7 +13,7 @@ from lib import resp, servers, shim, slots
 from lib import cluster as clusters
 from lib.neighbour import node
 from lib.servers import wait_until
-from lib.slot_copy import (IN, Writer, assert_only, begin, compare, fill, finish,
+from lib.slot_copy import (FENCE, IN, Writer, assert_only, begin, compare, fill, finish,
                            move, names_in, pull_of, status, wait_follows, wait_serves)
 
 DATA = servers.TOP / "tests" / "data"
@@ -198,11 +198,13 @@ def test_a_source_that_restarts_empty_is_copied_as_it_is_then(member):
     wait_follows(target)
     with target.conn() as conn:
         assert names_in(conn)
+    source.door.refuses = FENCE[:5]     # nor may it be fenced while it is empty
     source.crash()
     source.restart()
     wait_serves(source)
     with source.conn() as conn:
         assert conn.call("BF.ADD", "{in1}new", "x") == 1
+    source.door.refuses = FENCE
     with target.conn() as conn:
         wait_until(lambda: names_in(conn) == [b"{in1}new"], 60, "the new data is there")
     wait_follows(target)

@@ -117,7 +117,7 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
     }
     mem_free(peers);
     claim_drop(sidecar, &claimed, &lost);
-    sidecar_give_leave(sidecar, now_ms);
+    sidecar_give_regain(sidecar);
     sidecar_give_await(sidecar, now_ms);
     return gained;
 }

@@ -45,6 +45,7 @@ sidecar_hold(struct sidecar *sidecar, const struct slot_set *set,
     slot_set_subtract(&sidecar->kept, set);
     slot_set_subtract(&sidecar->loose, set);
     slot_set_subtract(&sidecar->writing, set);
+    slot_set_subtract(&sidecar->strays, set);
     if (epoch_plus_1 != 0) {
         slot_set_unite(&sidecar->loose, set);
     }

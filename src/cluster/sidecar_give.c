@@ -364,6 +364,15 @@ forget_slots(struct sidecar *sidecar, const struct slot_set *set,
     sidecar->changed = true;
 }
 
+/* Returns whether the slot's keys here, if there are any, belong to a copy that
+ * was given up, or to data that was given away. */
+static bool
+is_stray(const struct sidecar *sidecar, unsigned slot)
+{
+    return slot_set_has(&sidecar->strays, slot) &&
+           sidecar->survey.found[slot].epoch >= sidecar->own->known[slot];
+}
+
 /* Forgets slots that the daemon of their owner holds at a higher epoch (rule 4
  * of sidecar.h). */
 void
@@ -377,7 +386,7 @@ sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
     sidecar->forget_round = sidecar->survey.rounds;
     memset(&set, 0, sizeof(set));
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        if (sidecar->own->held[slot] != 0 &&
+        if ((sidecar->own->held[slot] != 0 || is_stray(sidecar, slot)) &&
             !slot_set_has(&sidecar->owned, slot) &&
             sidecar_is_taken(sidecar, slot)) {
             slot_set_add(&set, slot);
@@ -501,28 +510,11 @@ sidecar_give_gone(struct sidecar *sidecar, const struct slot_set *set,
 }
 
 void
-sidecar_give_leave(struct sidecar *sidecar, uint64_t now_ms)
+sidecar_give_regain(struct sidecar *sidecar)
 {
-    struct slot_set *strays = &sidecar->strays;
-    struct slot_set left;
-
-    slot_set_unite(strays, &sidecar->forgets);
+    slot_set_unite(&sidecar->strays, &sidecar->forgets);
     slot_set_subtract(&sidecar->forgets, &sidecar->owned);
-    slot_set_subtract(strays, &sidecar->forgets);
-    slot_set_foreach (strays, slot) {
-        if (sidecar->own->held[slot] != 0) {
-            slot_set_remove(strays, slot);
-        }
-    }
-    left = *strays;
-    slot_set_subtract(&left, &sidecar->owned);
-    slot_set_subtract(&left, sidecar_claimed(sidecar)); /* it will be held */
-    if (!slot_set_is_empty(&left)) {
-        slot_set_subtract(strays, &left);
-        slot_set_unite(&sidecar->forgets, &left);
-        sidecar->forgets_ticket = sidecar_keep(sidecar);
-        sidecar->forgets_at_ms = now_ms + sidecar->options.forget_ms;
-    }
+    slot_set_subtract(&sidecar->strays, &sidecar->forgets);
 }
 
 static void

@@ -54,10 +54,8 @@ void sidecar_give_keep_on(struct sidecar *sidecar,
 void sidecar_give_gone(struct sidecar *sidecar, const struct slot_set *set,
                        uint64_t now_ms);
 
-/* Takes the slots that our node owns again out of the forgotten ones. Forgets
- * what is here of slots that our node has lost before we held them; their
- * source has all data. */
-void sidecar_give_leave(struct sidecar *sidecar, uint64_t now_ms);
+/* Takes the slots that our node owns again out of the forgotten ones. */
+void sidecar_give_regain(struct sidecar *sidecar);
 
 /* Deletes the keys of forgotten slots when that is due. */
 void sidecar_give_drop(struct sidecar *sidecar, uint64_t now_ms);

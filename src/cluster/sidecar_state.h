@@ -254,8 +254,9 @@ struct sidecar {
     uint64_t await_round;      /* a later survey shows which owner is silent */
     uint64_t forget_round;     /* survey.rounds that rule 4 has seen */
     struct slot_set forgets;   /* rule 4: not held, keys still here */
-    struct slot_set strays;    /* not held, but keys may be here: our node owns
-                                  them again, or a pull has begun */
+    struct slot_set strays;    /* not held, but keys may be here: a pull has
+                                  begun, or our node owned them again while they
+                                  were in `forgets` */
     uint64_t forgets_ticket;   /* ticket of the text without them */
     uint64_t forgets_at_ms;    /* when the keys may be deleted; 0: none may */
     bool changed;              /* what commands should see has changed */

@@ -273,3 +273,25 @@ def test_a_source_serves_until_the_target_s_disk_has_its_slots(member, tmp_path)
     wait_serves(target, "in1")
     with target.conn() as conn:
         assert set(conn.call("BF.MEXISTS", "{in1}late", *range(500))) == {1}
+
+
+def test_what_has_come_goes_with_the_slots(member, tmp_path):
+    """The node loses them while the target's journal does not get to the disk, so
+    that the source was not asked for them yet."""
+    source, target = member(), member(folder=tmp_path)
+    fill(source, 3)
+    target.shim.arm(0, "fail", ["sync"], ["incr"], flags=shim.FOR_GOOD)
+    target.shim.arm(1, "fail", ["sync", "create"], ["base.tmp"], flags=shim.FOR_GOOD)
+    target.members.give(target)
+    target.members.show()
+    wait_follows(target)
+    target.members.give(source)
+    target.members.show()
+    wait_until(lambda: status(target)["slot_pulls"] == "0", 10, "the pull is given up")
+    target.shim.disarm(0)
+    target.shim.disarm(1)
+    with target.conn() as conn:
+        wait_until(lambda: conn.call("DBSIZE") == 0, 30, "the keys are deleted")
+    wait_serves(source, "in1")
+    with source.conn() as conn:
+        assert names_in(conn)

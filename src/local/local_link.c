@@ -138,20 +138,16 @@ follow_move(struct local_link *link, const char *error)
 
 /* ---- connecting ---------------------------------------------------------- */
 
-/* Waits for a reply that must be no error. */
+/* Returns whether the reply to the command `to` is no error. */
 static bool
-expect(struct local_link *link, const char *to, uint64_t deadline_ns,
-       struct slice *ret_reply)
+accepts(struct local_link *link, const char *to, struct slice reply)
 {
     struct slice text;
 
-    if (!client_reply(&link->client, deadline_ns, ret_reply)) {
-        return false;
-    }
-    if (!resp_is_error(*ret_reply)) {
+    if (!resp_is_error(reply)) {
         return true;
     }
-    text = resp_text(*ret_reply);
+    text = resp_text(reply);
     /* Some servers repeat the words of a command that they do not know, and
      * HELLO has the password. */
     if (slice_take(&text, "ERR unknown command")) {
@@ -164,6 +160,15 @@ expect(struct local_link *link, const char *to, uint64_t deadline_ns,
                    "the server refuses %s: %.*s", to, resp_shown(text),
                    text.data);
     return false;
+}
+
+/* Waits for a reply that must be no error. */
+static bool
+expect(struct local_link *link, const char *to, uint64_t deadline_ns,
+       struct slice *ret_reply)
+{
+    return client_reply(&link->client, deadline_ns, ret_reply) &&
+           accepts(link, to, *ret_reply);
 }
 
 /* Returns whether the reply to HELLO names the role of a replica. */
@@ -309,7 +314,10 @@ hear_role(struct local_link *link, struct slice value)
 {
     link->role_asked = false;
     link->role_at_ms = local_link_now_ms() + ROLE_MS;
-    if (resp_is_error(value) || names_replica(value)) {
+    if (!accepts(link, "HELLO", value)) {
+        return false;
+    }
+    if (names_replica(value)) {
         note_error(link, BLOOMERY_LOCAL_REPLICA,
                    "the server has become a replica", "");
         return false;

@@ -23,10 +23,10 @@ struct host {
     int listener;
     char port[16];
     pthread_t thread;
-    const char *hello;       /* the answer to HELLO */
-    _Atomic unsigned closes; /* connections that are closed at BF.SUBSCRIBE */
-    const char *moved;       /* NULL, or the answer to BF.SUBSCRIBE */
-    char heard[512];         /* the login */
+    const char *_Atomic hello; /* the answer to HELLO */
+    _Atomic unsigned closes;   /* connections that are closed at BF.SUBSCRIBE */
+    const char *moved;         /* NULL, or the answer to BF.SUBSCRIBE */
+    char heard[512];           /* the login */
 };
 
 static void
@@ -41,7 +41,7 @@ converse(struct host *host, int fd)
         bytes[got] = '\0';
         if (strstr(bytes, "HELLO") != NULL) {
             (void)snprintf(host->heard, sizeof(host->heard), "%.500s", bytes);
-            answer = host->hello;
+            answer = atomic_load(&host->hello);
         } else if (strstr(bytes, "BF.SUBSCRIBE") != NULL) {
             answer = host->moved != NULL ? host->moved : MISSING;
             if (atomic_load(&host->closes) > 0) {
@@ -72,7 +72,8 @@ host_begin(struct host *host, const char *hello)
     struct sockaddr_in at = { .sin_family = AF_INET };
     socklen_t len = sizeof(at);
 
-    *host = (struct host){ .hello = hello };
+    *host = (struct host){ .listener = -1 };
+    atomic_init(&host->hello, hello);
     host->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     assert_int_equal(bind(host->listener, (struct sockaddr *)&at, len), 0);
@@ -320,6 +321,44 @@ TEST(a_replica_is_refused_unless_it_may_be_one)
     local_link_close(&link);
     host_end(&host);
     local_copy_free(copy);
+}
+
+/* The link asks for the role now and then, by HELLO. */
+TEST(a_server_that_becomes_a_replica_or_refuses_the_link_is_left)
+{
+    static const struct {
+        const char *hello, *error;
+        enum bloomery_local_code fault;
+    } rows[] = {
+        { "%2\r\n+proto\r\n:3\r\n+role\r\n+replica\r\n",
+          "the server has become a replica", BLOOMERY_LOCAL_REPLICA },
+        { "-NOPERM no\r\n", "the server refuses HELLO: NOPERM no",
+          BLOOMERY_LOCAL_REFUSED },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct local_copy *copy = new_copy();
+        struct local_link link;
+        struct host host;
+        struct local_address address = { .host = "127.0.0.1" };
+        uint64_t end_ms = local_link_now_ms() + 60000;
+
+        host_begin(&host, "%1\r\n+proto\r\n:3\r\n");
+        address.port = host.port;
+        local_link_init(&link, &address, copy, -1);
+        await(&link, LOCAL_ABSENT);
+        atomic_store(&host.hello, rows[i].hello);
+        link.role_at_ms = 0;
+        while (link.fault == BLOOMERY_LOCAL_OK) {
+            assert_true(local_link_now_ms() < end_ms);
+            local_link_step(&link, local_link_now_ms() + 20);
+        }
+        assert_int_equal(link.fault, rows[i].fault);
+        assert_string_equal(link.error, rows[i].error);
+        local_link_close(&link);
+        host_end(&host);
+        local_copy_free(copy);
+    }
 }
 
 TEST(an_old_server_does_not_give_the_password_away)

@@ -349,14 +349,18 @@ put_slots(struct json *to, const struct info_cluster *figures,
           const struct cluster_view *view)
 {
     char map[INFO_CLUSTER_PARTS + 1];
+    struct buf silent = { 0 };
 
     info_cluster_map(view, map);
+    info_cluster_silent(view, &silent);
     json_bool(to, "ok", figures->ok);
     json_bool(to, "primary", figures->primary);
     json_count(to, "epoch", figures->current_epoch);
     json_count(to, "nodes", figures->nodes);
     json_count(to, "assigned", figures->assigned);
     json_text(to, "map", slice_of(map));
+    json_text(to, "silent", buf_slice(&silent));
+    buf_free(&silent);
     json_open(to, "slots", '{');
     for (unsigned i = 0; i < SLOT_STATES; i++) {
         json_count(to, info_cluster_state_name((enum slot_state)i),

@@ -174,6 +174,7 @@ def test_a_sidecar_has_the_figures_of_info_cluster(start_sidecar, start_web):
     assert got["map"][:128] == "S" * 128 and "S" not in got["map"][128:]
     assert (got["up"], got["ok"], got["primary"], got["nodes"]) == (True, True, True, 2)
     assert 0 < got["lease_left_ms"] <= got["lease_ms"]
+    assert got["silent"] == info.get("cluster_silent_addresses", "")
     assert got["transfers"] == {"count": 0, "done": 0, "failed": 0}
 
 
@@ -383,6 +384,7 @@ def test_every_trouble_of_slots_is_named(start_sidecar, browse):
     said = page.execute_script("""
         const d = structuredClone(last), c = d.cluster;
         c.slots.missing = 3; c.slots.held = 2; c.slots.pulled = 1; c.lease_left_ms = 0;
+        c.silent = "10.0.0.2:8002";
         c.map = "mhp" + c.map.slice(3);
         c.transfers = { count: 2, state: "loads", source: "10.0.0.1:8001", slots: 30,
             bytes: 5242880, age_ms: 700000, done: 1, failed: 0 };
@@ -392,8 +394,8 @@ def test_every_trouble_of_slots_is_named(start_sidecar, browse):
                 .map(e => e.getAttribute("class")));
     """)
     assert said[3:] == ["m-missing", "m-held", "m-moves"]
-    for part in ("There is no lease", "3 slots of this server are without data",
-                 "2 slots are being handed over", "has taken 12 min"):
+    for part in ("There is no lease", "3 slots of this server are without data: no "
+                 "server that answers has it. Silent: 10.0.0.2:8002.", "2 slots are being handed over", "has taken 12 min"):
         assert part in said[0], said
     assert "without data 3" in said[1] and "on their way here 1" in said[1]
     assert "loads: 30 slots of 10.0.0.1:8001, 5 MiB, 12 min; 1 wait" in said[2]

@@ -12,6 +12,7 @@ struct sidecar_rig {
     struct cluster cluster;
     struct cluster_view view;
     struct topology topology;
+    struct view_node nodes[3];
 };
 
 /* What the hook transfers of every such service says. */
@@ -29,7 +30,7 @@ sidecar_rig_transfers(void *ctx, struct slot_transfers *ret_transfers)
 }
 
 /* The server has slots 0 to 99, of which 64 to 69 are held and 70 is missing;
- * the lease has run out. */
+ * the lease has run out, and the server 10.0.0.2:8002 is silent. */
 static inline void
 sidecar_rig_init(struct sidecar_rig *sidecar, struct rig *rig)
 {
@@ -39,7 +40,12 @@ sidecar_rig_init(struct sidecar_rig *sidecar, struct rig *rig)
     sidecar->topology.ok = true;
     sidecar->topology.count = 3;
     sidecar->topology.current_epoch = 9;
+    sidecar->nodes[1] = (struct view_node){ .host = "10.0.0.2",
+                                            .port = { 8002, 8002 },
+                                            .silent = true };
     view->topology = &sidecar->topology;
+    view->nodes = sidecar->nodes;
+    view->silent = 1;
     view->primary = true;
     view->assigned = 16000;
     for (unsigned slot = 0; slot < 100; slot++) {

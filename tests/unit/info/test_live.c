@@ -107,7 +107,8 @@ TEST(the_cluster_is_there_in_sidecar_mode_only)
                            "\"epoch\":9,\"nodes\":3,\"assigned\":16000,"
                            "\"map\":\"Sm-"));
     assert_non_null(strstr(
-        text.data, "\"slots\":{\"away\":16284,\"served\":93,\"pulled\":0,"
+        text.data, "\"silent\":\"10.0.0.2:8002\","
+                   "\"slots\":{\"away\":16284,\"served\":93,\"pulled\":0,"
                    "\"exported\":0,\"held\":6,\"missing\":1,\"leaving\":0},"
                    "\"transfers\":{\"count\":2,\"state\":\"loads\","
                    "\"source\":\"10.0.0.1:8001\",\"slots\":30,"));

@@ -17,7 +17,7 @@ from lib.workload import Workload
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = crash.amount("ROUNDS", 500)
+ROUNDS = crash.amount("ROUNDS", 350)
 # In addition to the second that everysec may lose: a group, a sync, and a
 # machine that schedules threads late.
 SLACK_SECONDS = 0.25 * servers.time_factor()

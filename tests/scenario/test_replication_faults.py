@@ -43,10 +43,10 @@ def filled(server, keys, capacity=500000):
     """Writes about 1 MiB per key. Few lines of the filters are zero, so that
     the data is really sent."""
     with server.conn() as conn:
-        for key in range(keys):
-            assert conn.call("BF.RESERVE", "big:%d" % key, "0.001",
-                             capacity) == b"OK"
-            conn.call("BF.MADD", "big:%d" % key, *range(40000))
+        assert conn.call("BF.RESERVE", "big:0", "0.001", capacity) == b"OK"
+        conn.call("BF.MADD", "big:0", *range(40000))
+        for key in range(1, keys):
+            assert conn.call("COPY", "big:0", "big:%d" % key) == 1
 
 
 def connected(server):

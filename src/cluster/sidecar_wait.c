@@ -215,7 +215,7 @@ sidecar_wait_end(struct sidecar *sidecar)
 /* Notes up to which position our copy goes. The server that we copied may come
  * back with later changes, and other copies of its log may be longer. */
 void
-sidecar_wait_lead(struct sidecar *sidecar, const struct slot_set *claimed)
+sidecar_wait_lead(struct sidecar *sidecar, const struct slot_set *complete)
 {
     struct holdings *own = sidecar->own;
     char history[HISTORY_ID_CHARS + 1];
@@ -224,7 +224,7 @@ sidecar_wait_lead(struct sidecar *sidecar, const struct slot_set *claimed)
     sidecar->hooks.where(sidecar->hooks.ctx, history, &position);
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         if (own->held[slot] != 0 && own->copied[slot] == 0 &&
-            !slot_set_has(claimed, slot)) {
+            !slot_set_has(complete, slot)) {
             own->copied[slot] = position + 1;
         }
     }

@@ -29,6 +29,7 @@ bool sidecar_wait_may_copy(struct sidecar *sidecar, const char *history,
  * data. */
 void sidecar_wait_end(struct sidecar *sidecar);
 
-/* Handles that we begin to lead without the server whose copy we have. Slots
- * that are not in the claim stay copies. */
-void sidecar_wait_lead(struct sidecar *sidecar, const struct slot_set *claimed);
+/* Handles that we begin to lead without the server whose copy we have. All
+ * slots but the complete ones stay copies. */
+void sidecar_wait_lead(struct sidecar *sidecar,
+                       const struct slot_set *complete);

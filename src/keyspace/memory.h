@@ -52,7 +52,7 @@ void keyspace_account_new(const struct bloom *bloom);
 void keyspace_free_entry(struct entry *entry);
 
 /* Frees an entry whose filter's bytes count as pending (METRIC_LAZYFREE_...),
- * and returns these bytes. They stop to be pending first, because memory in use
+ * and returns these bytes. They stop being pending first, because memory in use
  * falls as soon as freeing begins, and no byte may count as free twice when
  * keys are evicted. */
 int64_t keyspace_free_pending(struct entry *entry);

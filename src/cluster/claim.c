@@ -187,15 +187,18 @@ has_drained(const struct sidecar *sidecar)
            position >= sidecar->claim.position;
 }
 
-/* Adds the slots of which another daemon may have newer data. */
-static void
-add_outdated(const struct sidecar *sidecar, struct slot_set *set)
+/* Returns those of the slots of which another daemon may have newer data. */
+static struct slot_set
+outdated(const struct sidecar *sidecar, const struct slot_set *set)
 {
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+    struct slot_set found = { { 0 } };
+
+    slot_set_foreach (set, slot) {
         if (sidecar->own->known[slot] > sidecar->own->held[slot]) {
-            slot_set_add(set, slot);
+            slot_set_add(&found, slot);
         }
     }
+    return found;
 }
 
 /* Leads, with the data that was copied from the daemon that we followed. If it
@@ -207,14 +210,11 @@ lead(struct sidecar *sidecar, uint64_t now_ms)
 {
     const struct slot_set none = { { 0 } };
     bool complete = has_drained(sidecar);
-    struct slot_set others;
+    struct slot_set others = *sidecar_claimed(sidecar);
 
-    memset(&others, 0, sizeof(others));
-    add_outdated(sidecar, &others);
-    if (sidecar->claim.behind && !complete) {
-        others = *sidecar_claimed(sidecar);
+    if (!sidecar->claim.behind || complete) {
+        others = outdated(sidecar, &others);
     }
-    slot_set_intersect(&others, sidecar_claimed(sidecar));
     leave_claim(sidecar, &others);
     memcpy(sidecar->claim.was, sidecar->own->history,
            sizeof(sidecar->claim.was));
@@ -530,28 +530,19 @@ claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms)
     ask_source(sidecar, SIDECAR_ASK_HAND_OFF);
 }
 
-/* Returns whether nobody holds the newest data of one of these slots. */
-static bool
-are_left(const struct sidecar *sidecar, const struct slot_set *set)
-{
-    slot_set_foreach (set, slot) {
-        if (sidecar->own->known[slot] > sidecar->own->held[slot]) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Claims slots whose data is here. If nobody holds the newest data, the node of
  * another server may own them, which decides the same at this moment: each must
  * see the other's claim. */
 static void
 begin_keeping(struct sidecar *sidecar, struct slot_set *set, uint64_t now_ms)
 {
+    struct slot_set left;
+
     begin_claim(sidecar, sidecar->own->node);
     sidecar_separate_raised(sidecar, set);
     enter_claim(sidecar, set);
-    if (are_left(sidecar, set)) {
+    left = outdated(sidecar, set);
+    if (!slot_set_is_empty(&left)) {
         enter(sidecar, CLAIM_CHECKS, now_ms);
         sidecar->claim.round =
             sidecar->survey.rounds + (sidecar->survey.open > 0);

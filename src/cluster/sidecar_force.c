@@ -180,8 +180,7 @@ sidecar_force(struct sidecar *sidecar, const struct slot_set *set,
     slot_set_foreach (set, slot) {
         sidecar->slots[slot].forced = true;
         sidecar->slots[slot].forced_found =
-            sidecar->survey.complete &&
-            sidecar->survey.found[slot].epoch >= sidecar->own->known[slot];
+            sidecar->survey.complete && survey_finds_newest(sidecar, slot);
         sidecar->slots[slot].wanted_round =
             sidecar->survey.rounds + (sidecar->survey.open > 0);
         sidecar->slots[slot].forced_from =
@@ -206,8 +205,8 @@ sidecar_force_chooses(const struct sidecar *sidecar, unsigned slot,
     const struct sidecar_holder *holder = &sidecar->survey.found[slot];
     const struct holdings *own = sidecar->own;
     uint16_t from = sidecar_forced_from(sidecar, slot);
-    bool lost =
-        own->held[slot] < own->known[slot] && holder->epoch < own->known[slot];
+    bool lost = own->held[slot] < own->known[slot] &&
+                !survey_finds_newest(sidecar, slot);
 
     if (from == PEER_NONE || (!lost && !sidecar_is_fallen(sidecar, slot))) {
         return false;

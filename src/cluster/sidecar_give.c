@@ -370,7 +370,7 @@ static bool
 is_stray(const struct sidecar *sidecar, unsigned slot)
 {
     return slot_set_has(&sidecar->strays, slot) &&
-           sidecar->survey.found[slot].epoch >= sidecar->own->known[slot];
+           survey_finds_newest(sidecar, slot);
 }
 
 /* Forgets slots that the daemon of their owner holds at a higher epoch (rule 4

@@ -82,7 +82,7 @@ find_left_alone(const struct sidecar *sidecar)
         const struct sidecar_holder *holder = &sidecar->survey.found[slot];
 
         if (sidecar->own->held[slot] == 0 &&
-            holder->epoch < sidecar->own->known[slot] && !holder->claimed &&
+            !survey_finds_newest(sidecar, slot) && !holder->claimed &&
             !slot_set_has(&sidecar->forgets, slot)) {
             slot_set_add(&set, slot);
         }

@@ -60,6 +60,12 @@ survey_is_fresh(struct sidecar *sidecar, uint64_t round, uint64_t now_ms)
 }
 
 bool
+survey_finds_newest(const struct sidecar *sidecar, unsigned slot)
+{
+    return sidecar->survey.found[slot].epoch >= sidecar->own->known[slot];
+}
+
+bool
 survey_has_none_newer(const struct sidecar *sidecar, unsigned slot)
 {
     const struct sidecar_holder *holder = &sidecar->survey.found[slot];
@@ -142,8 +148,7 @@ survey_separate(struct sidecar *sidecar, struct slot_set *set)
             claim->surveyed ? holder->known : sidecar->slots[slot].source_epoch;
 
         claim->copy |= claim->surveyed && holder->copy;
-        claim->old |=
-            claim->surveyed && holder->epoch < sidecar->own->known[slot];
+        claim->old |= claim->surveyed && !survey_finds_newest(sidecar, slot);
         if (claim->least == 0 || holder->epoch < claim->least) {
             claim->least = holder->epoch;
         }

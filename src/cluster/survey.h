@@ -18,6 +18,10 @@ void survey_hurry(struct sidecar *sidecar);
  * of copies' logs, which only complete answers report, do not matter. */
 bool survey_is_calm(const struct sidecar *sidecar);
 
+/* Returns whether a daemon in the last round holds the slot at the highest
+ * epoch that this server knows of. */
+bool survey_finds_newest(const struct sidecar *sidecar, unsigned slot);
+
 /* Returns whether no daemon in the last round has newer data of the slot than
  * this server. */
 bool survey_has_none_newer(const struct sidecar *sidecar, unsigned slot);

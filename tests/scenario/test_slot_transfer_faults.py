@@ -254,13 +254,18 @@ def test_slots_move_with_all_their_databases():
         made.wait_settled()
 
 
+def keep_off_disk(server):
+    """Its journal does not get to the disk until slots 0 and 1 are disarmed."""
+    server.shim.arm(0, "fail", ["sync"], ["incr"], flags=shim.FOR_GOOD)
+    server.shim.arm(1, "fail", ["sync", "create"], ["base.tmp"], flags=shim.FOR_GOOD)
+
+
 def test_a_source_serves_until_the_target_s_disk_has_its_slots(member, tmp_path):
     """The source is not fenced while the target's journal does not get to the disk:
     clients would wait for it."""
     source, target = member(), member(folder=tmp_path)
     fill(source, 3)
-    target.shim.arm(0, "fail", ["sync"], ["incr"], flags=shim.FOR_GOOD)
-    target.shim.arm(1, "fail", ["sync", "create"], ["base.tmp"], flags=shim.FOR_GOOD)
+    keep_off_disk(target)
     target.members.give(target)
     target.members.show()
     wait_follows(target)
@@ -280,8 +285,7 @@ def test_what_has_come_goes_with_the_slots(member, tmp_path):
     that the source was not asked for them yet."""
     source, target = member(), member(folder=tmp_path)
     fill(source, 3)
-    target.shim.arm(0, "fail", ["sync"], ["incr"], flags=shim.FOR_GOOD)
-    target.shim.arm(1, "fail", ["sync", "create"], ["base.tmp"], flags=shim.FOR_GOOD)
+    keep_off_disk(target)
     target.members.give(target)
     target.members.show()
     wait_follows(target)

@@ -395,7 +395,8 @@ def test_every_trouble_of_slots_is_named(start_sidecar, browse):
     """)
     assert said[3:] == ["m-missing", "m-held", "m-moves"]
     for part in ("There is no lease", "3 slots of this server are without data: no "
-                 "server that answers has it. Silent: 10.0.0.2:8002.", "2 slots are being handed over", "has taken 12 min"):
+                 "server that answers has it. Silent: 10.0.0.2:8002.",
+                 "2 slots are being handed over", "has taken 12 min"):
         assert part in said[0], said
     assert "without data 3" in said[1] and "on their way here 1" in said[1]
     assert "loads: 30 slots of 10.0.0.1:8001, 5 MiB, 12 min; 1 wait" in said[2]
